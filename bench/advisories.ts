@@ -20,8 +20,8 @@ import type { Store } from "../src/store/store.js";
 import type { AdvisoryRow } from "../src/store/tables/advisories.js";
 import type { Tx } from "../src/store/transaction.js";
 import { bindingRow, childUid, groupRow, identityRow, rootUid } from "../test/support/rows.js";
+import { median } from "./figures.js";
 import { freePort, requireTools, startServer } from "./processes.js";
-import { median } from "./rounds.js";
 
 const BATCH = 250;
 

@@ -17,7 +17,7 @@ import { parseArgs, promisify } from "node:util";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { connectTo, staticToken } from "../src/client/index.js";
 import { environmentWithoutSettings, PROJECT } from "../test/support/project.js";
-import { judge, median } from "./rounds.js";
+import { judge, median } from "./figures.js";
 
 const IDLE_MS = 5_000;
 const GOALS = { existingMs: 300, existingRatio: 5, newMs: 600, residentMebibytes: 105 };

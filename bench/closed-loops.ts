@@ -15,7 +15,7 @@ import { builtinRoleUid } from "../src/kernel/ids.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
-import { judge } from "./rounds.js";
+import { judge } from "./figures.js";
 import { IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
 import { type Service, startService } from "./service.js";
 import { targetsIn } from "./targets.js";

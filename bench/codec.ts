@@ -15,7 +15,7 @@ import { readMessage } from "../src/codec/json-reader.js";
 import { createJsonWriters } from "../src/codec/json-writer.js";
 import { createTypeRegistry } from "../src/codec/type-registry.js";
 import { parseStrictJson } from "../src/kernel/strict-json.js";
-import { median } from "./rounds.js";
+import { median } from "./figures.js";
 
 /** The same work by our code and by the library. */
 interface Pair {

@@ -11,11 +11,11 @@ import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { loadGrpc, loadHttp1, loadRpc, NoResponses } from "./h2load.js";
+import { median } from "./figures.js";
+import { type LoadResult, loadGrpc, loadHttp1, loadRpc, NoResponses } from "./h2load.js";
 import { bootstrap, type Estimate, geometricMean } from "./intervals.js";
 import { createDatabase } from "./pg-database.js";
 import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
-import { type LoadResult, median } from "./rounds.js";
 import { build, type Side, startSide } from "./side.js";
 
 /** The share of the servers' processor that other programs may use in a slice, and how many pairs are tried. */

@@ -1,14 +1,11 @@
 // The token exchange: an ES256 token of another issuer, whose keys are in memory,
 // for an API token: verify, decide with the stored identity, and sign. The peer does
 // only what every implementation must: verify a signature and sign. Both run in this
-// process, alternating, with ES256. Then the exchange for API tokens of either algorithm,
-// and the same exchanges over REST, for information.
+// process, alternating, with ES256. Then the exchange for API tokens of either algorithm.
 //
 //   node --import tsx bench/exchange.ts [--rounds 7] [--seconds 2] [--slices 40] [--only-algorithms]
-//     [--service dist/main.js | --no-http]
-import { execFileSync } from "node:child_process";
 import { createPublicKey, type JsonWebKey, type KeyObject, sign, verify } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -20,8 +17,9 @@ import type { TokenAlgorithm } from "../src/kernel/jws.js";
 import { exchangerOf } from "../test/issuer/mutations/exchanger.js";
 import { type LocalIssuer, startLocalIssuer } from "../test/support/local-issuer.js";
 import { bindingRow, childUid, groupRow, identityRow, rootUid } from "../test/support/rows.js";
-import { freePort, pinSelf, requireTools, runLoad, startServer } from "./processes.js";
-import { judge, median } from "./rounds.js";
+import { buildClaims, subjectFor } from "./ci-claims.js";
+import { judge, median } from "./figures.js";
+import { pinSelf, requireTools } from "./processes.js";
 import { compareAlgorithms, type Work } from "./token-algorithms.js";
 
 const IDENTITIES = 1_000;
@@ -29,7 +27,6 @@ const IDENTITIES = 1_000;
 const TOKENS = 4_000;
 /** Exchanges in flight. */
 const CONCURRENT = 32;
-const CONNECTIONS = 32;
 const GOAL_RATE = 1_000;
 const GOAL_RATIO = 0.4;
 
@@ -37,14 +34,11 @@ const { values } = parseArgs({
   options: {
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "2" },
-    service: { type: "string" },
-    "no-http": { type: "boolean", default: false },
     slices: { type: "string", default: "40" },
     "only-algorithms": { type: "boolean", default: false },
   },
 });
-const isOverHttp = !values["no-http"] && !values["only-algorithms"];
-requireTools("taskset", ...(isOverHttp ? ["wrk"] : []));
+requireTools("taskset");
 const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
 
 /** One exchange to make. */
@@ -61,12 +55,10 @@ interface Cell {
 pinSelf();
 const directory = mkdtempSync(join(tmpdir(), "arbor-exchange-"));
 const issuer = await startLocalIssuer();
-const listen = `127.0.0.1:${await freePort()}`;
-const url = `http://${listen}`;
+const url = "http://127.0.0.1:8080";
 try {
-  const presented = values["only-algorithms"] ? [] : await inProcess();
+  if (!values["only-algorithms"]) await inProcess();
   await withBothAlgorithms();
-  if (isOverHttp) await overHttp(presented);
 } finally {
   await issuer.stop();
   rmSync(directory, { recursive: true });
@@ -93,7 +85,7 @@ async function withBothAlgorithms(): Promise<void> {
   }
 }
 
-async function inProcess(): Promise<readonly Presented[]> {
+async function inProcess(): Promise<void> {
   const installation = await open(directory, "ES256");
   try {
     const presented = await tokensFor(await identitiesIn(installation), issuer);
@@ -147,7 +139,6 @@ async function inProcess(): Promise<readonly Presented[]> {
     );
     judge("exchanges a second", median(of((cell) => cell.ours.perSecond)), { atLeast: GOAL_RATE });
     judge("ratio of rates, exchange to bare verify + sign", median(ratios), { atLeast: GOAL_RATIO });
-    return presented;
   } finally {
     await installation.close();
   }
@@ -174,41 +165,10 @@ async function identitiesIn({ store }: Installation): Promise<readonly string[]>
   });
 }
 
-function subjectFor(i: number): string {
-  return `repo:octo/app-${i}:ref:refs/heads/main`;
-}
-
-// As many claims as the tokens of common CI systems have.
 async function tokensFor(identities: readonly string[], { token }: LocalIssuer): Promise<readonly Presented[]> {
   return Array.from({ length: TOKENS }, (_, run) => {
     const i = run % identities.length;
-    const claims = {
-      jti: `00000000-0000-4000-8000-${String(run).padStart(12, "0")}`,
-      sub: subjectFor(i),
-      aud: url,
-      ref: "refs/heads/main",
-      sha: String(run).padStart(40, "a"),
-      repository: `octo/app-${i}`,
-      repository_owner: "octo",
-      repository_owner_id: "65",
-      run_id: String(30_000_000 + run),
-      run_number: String(run),
-      run_attempt: "1",
-      repository_visibility: "private",
-      repository_id: String(74_000 + i),
-      actor_id: "12",
-      actor: "octocat",
-      workflow: "example-workflow",
-      head_ref: "",
-      base_ref: "",
-      event_name: "workflow_dispatch",
-      ref_protected: "false",
-      ref_type: "branch",
-      workflow_ref: `octo/app-${i}/.github/workflows/example.yml@refs/heads/main`,
-      workflow_sha: String(run).padStart(40, "b"),
-      job_workflow_ref: "octo/automation/.github/workflows/oidc.yml@refs/heads/main",
-      runner_environment: "github-hosted",
-    };
+    const claims = buildClaims({ run, app: i, audience: url });
     return { identity: identities[i] ?? "", token: token(claims) };
   });
 }
@@ -271,79 +231,6 @@ async function measure(work: Work, forSeconds: number): Promise<Cell> {
   }
   const { user, system } = process.cpuUsage(before);
   return { perSecond: (done / (performance.now() - startedAt)) * 1000, cpuUs: (user + system) / done };
-}
-
-async function overHttp(presented: readonly Presented[]): Promise<void> {
-  const main = values.service ?? "dist/main.js";
-  if (values.service === undefined)
-    execFileSync("npm", ["run", "-s", "build"], { stdio: ["ignore", "inherit", "inherit"] });
-  const args = [
-    "serve",
-    "--no-access-log",
-    "--listen",
-    listen,
-    "--data",
-    directory,
-    "--trusted-issuers",
-    issuer.issuer,
-    "--token-algorithm",
-    "ES256",
-  ];
-  const server = await startServer([main, ...args]);
-  try {
-    const script = writeScript(presented);
-    const cells: Cell[] = [];
-    await wrk(script, 2);
-    for (let i = 0; i < rounds; i++) {
-      const before = server.cpuUs();
-      const { requests, perSecond } = await wrk(script, seconds);
-      cells.push({ perSecond, cpuUs: (server.cpuUs() - before) / requests });
-    }
-    row(
-      `\nREST, ${CONNECTIONS} connections, a second`,
-      cells.map(({ perSecond }) => perSecond),
-      0,
-    );
-    row(
-      "REST, us of CPU",
-      cells.map(({ cpuUs }) => cpuUs),
-      1,
-    );
-  } finally {
-    await server.stop();
-  }
-}
-
-function writeScript(presented: readonly Presented[]): string {
-  const requests = join(directory, "requests.txt");
-  writeFileSync(requests, presented.map(({ identity, token }) => `${identity} ${token}`).join("\n"));
-  const script = join(directory, "exchange.lua");
-  writeFileSync(
-    script,
-    `local requests = {}
-function init()
-  for line in io.lines("${requests}") do
-    local identity, token = line:match("(%S+) (%S+)")
-    local path = "/sts/exchange?aud=${encodeURIComponent(url)}&identity=" .. identity:gsub("/", "%%2F")
-    requests[#requests + 1] = wrk.format("GET", path, { authorization = "Bearer " .. token })
-  end
-end
-local i = 0
-function request()
-  i = i % #requests + 1
-  return requests[i]
-end
-`,
-  );
-  return script;
-}
-
-async function wrk(script: string, forSeconds: number): Promise<{ requests: number; perSecond: number }> {
-  const output = await runLoad("wrk", ["-t1", `-c${CONNECTIONS}`, `-d${forSeconds}s`, "-s", script, url]);
-  const number = (pattern: RegExp) => Number(pattern.exec(output)?.[1] ?? Number.NaN);
-  const [requests, perSecond] = [number(/(\d+) requests in/), number(/Requests\/sec:\s+([\d.]+)/)];
-  if (/Non-2xx|Socket errors/.test(output) || !(perSecond > 0)) throw new Error(`wrk: not all is well\n${output}`);
-  return { requests, perSecond };
 }
 
 function row(name: string, figures: readonly number[], digits: number): void {

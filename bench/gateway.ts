@@ -21,8 +21,8 @@ import type { Handlers } from "../src/pipeline/handlers.js";
 import { createMethodTable, serve } from "../src/pipeline/method-table.js";
 import { createGateway } from "../src/transport/rest/gateway.js";
 import { childUid, groupRow, rootUid } from "../test/support/rows.js";
+import { judge, median } from "./figures.js";
 import { freePort, pinSelf, type Running, requireTools, runLoad, startServer } from "./processes.js";
-import { judge, median } from "./rounds.js";
 
 const GROUPS = 10_000;
 /** Requests in flight, as many as the peer's connections. */
@@ -79,7 +79,7 @@ try {
   const sample = reads.requests.at(-1)?.answer ?? "";
   writeFileSync(body, sample);
   const port = await freePort();
-  const fixed = fileURLToPath(new URL("./peers/fixed-json.mjs", import.meta.url));
+  const fixed = fileURLToPath(new URL("./peers/node-http.mjs", import.meta.url));
   peer = await startServer([fixed, String(port), body]);
   console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}`);
   console.log(`${GROUPS} different requests, bodies of about ${sample.length} bytes, ${CONCURRENT} at once\n`);

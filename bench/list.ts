@@ -8,8 +8,8 @@ import type { ListPosition, ListQuery } from "../src/store/lists/query.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import type { Store } from "../src/store/store.js";
 import { printConditions } from "./conditions.js";
+import { judge, median } from "./figures.js";
 import { pinSelf, requireTools } from "./processes.js";
-import { judge, median } from "./rounds.js";
 import { firstLevel, seed } from "./seed.js";
 import { type Service, startService } from "./service.js";
 

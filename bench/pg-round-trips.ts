@@ -11,8 +11,8 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { median } from "./figures.js";
 import { createDatabase } from "./pg-database.js";
-import { median } from "./rounds.js";
 import { build, type Side, startSide } from "./side.js";
 
 const { values } = parseArgs({

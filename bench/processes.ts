@@ -10,6 +10,8 @@ import { promisify } from "node:util";
 /** The processor of the servers, and that of the load generators. */
 export const SERVER_CPU = 0;
 export const LOAD_CPU = 1;
+/** The processors that a program may use, as `taskset` has them. */
+export type Cpus = string | number;
 /** Ticks of the processor time in /proc are hundredths of a second on every Linux that Node runs on. */
 const TICK_US = 10_000;
 
@@ -58,7 +60,7 @@ export function keepLoadCpuBusy(): () => void {
 
 /** A server under load. */
 export interface Running {
-  /** Processor time used so far, in microseconds. */
+  /** Processor time that it and its child processes used so far, in microseconds. */
   cpuUs(): number;
   /** Peak memory so far, in megabytes. */
   peakMegabytes(): number;
@@ -71,15 +73,17 @@ export interface Running {
  * Starts a server on its processor, in the current directory by default; resolves when it writes its first line.
  *
  * @param variables is added to the variables of this process
+ * @param cpus where it runs
  */
 export async function startServer(
   args: readonly string[],
   cwd?: string,
   variables: Readonly<Record<string, string>> = {},
+  cpus: Cpus = SERVER_CPU,
 ): Promise<Running> {
   // Variables of benchmarks and tests are not settings, and a server rejects what is none.
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
-  const child = spawn("taskset", ["-c", String(SERVER_CPU), process.execPath, ...args], {
+  const child = spawn("taskset", ["-c", String(cpus), process.execPath, ...args], {
     env: { ...inherited, ...variables },
     stdio: ["ignore", "pipe", "inherit"],
     ...(cwd !== undefined && { cwd }),
@@ -87,7 +91,7 @@ export async function startServer(
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   await firstLine(child);
   return {
-    cpuUs: () => cpuUsOf(child.pid ?? 0),
+    cpuUs: () => cpuUsOfTree(child.pid ?? 0),
     peakMegabytes: () => Math.round(kilobytesOf(child.pid ?? 0, "VmHWM") / 1000),
     residentMegabytes: () => Math.round(kilobytesOf(child.pid ?? 0, "VmRSS") / 1000),
     async stop() {
@@ -109,6 +113,25 @@ function firstLine(child: ChildProcess): Promise<void> {
   });
 }
 
+/** Processor time that a process and its child processes used so far, in microseconds. */
+export function cpuUsOfTree(pid: number): number {
+  return [pid, ...childrenOf(pid)].reduce((sum, each) => sum + cpuUsOf(each), 0);
+}
+
+function childrenOf(pid: number): number[] {
+  const running = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return running.map(Number).filter((each) => parentOf(each) === pid);
+}
+
+/** The parent of a process; undefined when the process has ended. */
+export function parentOf(pid: number): number | undefined {
+  try {
+    return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+  } catch {
+    return undefined;
+  }
+}
+
 // The scheduler counts nanoseconds per thread, if the kernel exposes it. A slice of half a second is too
 // short for hundredths of a second. Threads of a server do not end while it runs.
 function cpuUsOf(pid: number): number {
@@ -121,17 +144,28 @@ function cpuUsOf(pid: number): number {
   }
 }
 
-// User and system time are the 14th and 15th field; the second, a name, may hold blanks.
-function cpuTicks(pid: number): number {
+// User and system time are the 14th and 15th field, those of children that have ended the two after them; the second, a name,
+// may hold blanks.
+function cpuTicks(pid: number, withEnded = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return Number(fields[11]) + Number(fields[12]);
+  return fields.slice(11, withEnded ? 15 : 13).reduce((sum, each) => sum + Number(each), 0);
 }
 
 /** Time that the processor of the servers spent on all programs, steal time included, in microseconds. */
 export function serverCpuUs(): number {
-  const line = new RegExp(`^cpu${SERVER_CPU} (.+)$`, "m").exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "";
+  return busyUs(SERVER_CPU);
+}
+
+/** Time that a processor, or all of them, spent on all programs, steal time included, in microseconds. */
+export function busyUs(cpu: number | "" = ""): number {
+  const line = new RegExp(`^cpu${cpu} +(.+)$`, "m").exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "";
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(" ").map(Number);
   return (user + nice + system + irq + softirq + steal) * TICK_US;
+}
+
+/** Processor time of this process and of the load generators that it has run, in microseconds. */
+export function usedByGeneratorUs(): number {
+  return cpuTicks(process.pid, true) * TICK_US;
 }
 
 /** A collector of traces; see `trace-sink.ts`. */
@@ -160,8 +194,8 @@ export async function startTraceSink(): Promise<TraceSink> {
 }
 
 /** Runs a load generator on its processor and returns what it prints. */
-export async function runLoad(command: string, args: readonly string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)("taskset", ["-c", String(LOAD_CPU), command, ...args]);
+export async function runLoad(command: string, args: readonly string[], cpus: Cpus = LOAD_CPU): Promise<string> {
+  const { stdout } = await promisify(execFile)("taskset", ["-c", String(cpus), command, ...args]);
   return stdout;
 }
 

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { writeGetGroup } from "./h2load.js";
-import { freePort, type Running, startServer } from "./processes.js";
+import { type Cpus, freePort, type Running, startServer } from "./processes.js";
 
 /** Every group but those of the last level has this many children. */
 const FAN_OUT = 7;
@@ -16,9 +16,16 @@ const LEVELS = 3;
 export interface Side {
   readonly name: string;
   readonly url: string;
-  readonly server: Running;
+  /** Where its nodes listen; the first one is at {@link url}. */
+  readonly urls: readonly string[];
+  /** All nodes together. */
+  readonly server: Pick<Running, "cpuUs" | "stop">;
+  /** The root of the groups. */
+  readonly group: string;
   /** The token of the organisation's owner. */
   readonly token: string;
+  /** The group that {@link frame} and {@link json} ask for. */
+  readonly uid: string;
   /** A file with the address of every group, one per line. */
   readonly addresses: string;
   /** A file with the address of a page of 50 of these groups. */
@@ -45,6 +52,9 @@ export async function build(checkout: string): Promise<void> {
  * @param options.accessLog the value of `--access-log`, off unless given; lines go to standard error
  * @param options.env variables of the service
  * @param options.databaseUrl an empty PostgreSQL database to use in place of SQLite
+ * @param options.nodes how many nodes share it
+ * @param options.settings further flags of the service
+ * @param options.cpus where it runs
  */
 export async function startSide(
   name: string,
@@ -54,28 +64,51 @@ export async function startSide(
     accessLog,
     env = {},
     databaseUrl,
+    nodes = 1,
+    settings = [],
+    cpus,
   }: {
     readonly accessLog?: string | undefined;
     readonly env?: Readonly<Record<string, string>>;
     readonly databaseUrl?: string | undefined;
+    readonly nodes?: number;
+    readonly settings?: readonly string[];
+    readonly cpus?: Cpus;
   } = {},
 ): Promise<Side> {
   const directory = mkdtempSync(join(scratch, `${name}-`));
-  const listen = `127.0.0.1:${await freePort()}`;
-  const url = `http://${listen}`;
+  const listen: string[] = [];
+  for (let n = 0; n < nodes; n++) listen.push(`127.0.0.1:${await freePort()}`);
+  const urls = listen.map((address) => `http://${address}`);
+  const [url = ""] = urls;
   const main = join(checkout, "dist", "main.js");
-  const where = [...locate(directory, databaseUrl), "--listen", listen];
+  const where = [...locate(directory, databaseUrl), "--base-url", url];
   const made = await run(process.execPath, [main, "bootstrap", "--org", "bench", "--json", ...where], {
     cwd: checkout,
   });
   const { group, token } = JSON.parse(made.stdout) as { group: string; token: string };
   // Versions before 0.6.0 know the switch alone.
   const log = accessLog === undefined ? "--no-access-log" : `--access-log=${accessLog}`;
-  const server = await startServer([main, "serve", log, ...where], checkout, env);
+  const running: Running[] = [];
+  const server = {
+    cpuUs: () => running.reduce((sum, node) => sum + node.cpuUs(), 0),
+    stop: async () => void (await Promise.all(running.map((node) => node.stop()))),
+  };
   try {
+    for (const address of listen) {
+      const args = [main, "serve", log, ...where, "--listen", address, ...settings];
+      running.push(await startServer(args, checkout, env, cpus));
+    }
     const uids = await createTree(url, token, group);
     const addresses = join(directory, "addresses.txt");
-    writeFileSync(addresses, uids.map((uid) => `${url}/iam/v2beta1/groups/${uid}`).join("\n"));
+    // The deepest first: h2load begins with the first address in each run, and most groups are deep.
+    writeFileSync(
+      addresses,
+      uids
+        .toReversed()
+        .map((uid) => `${url}/iam/v2beta1/groups/${uid}`)
+        .join("\n"),
+    );
     const list = join(directory, "list.txt");
     writeFileSync(list, `${url}/iam/v2beta1/groups?page_size=50&order_by=name`);
     const uid = uids.at(-1) ?? group;
@@ -86,7 +119,7 @@ export async function startSide(
       await server.stop();
       rmSync(directory, { recursive: true });
     };
-    return { name, url, server, token, addresses, list, frame, json, stop };
+    return { name, url, urls, server, group, token, uid, addresses, list, frame, json, stop };
   } catch (error) {
     await server.stop();
     throw error;

@@ -6,8 +6,8 @@ import { parseArgs } from "node:util";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import type { Store } from "../src/store/store.js";
 import { printConditions } from "./conditions.js";
+import { judge, median } from "./figures.js";
 import { pinSelf, requireTools } from "./processes.js";
-import { judge, median } from "./rounds.js";
 import { seed } from "./seed.js";
 
 const PAGE = 50;

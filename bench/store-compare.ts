@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { median } from "./rounds.js";
+import { median } from "./figures.js";
 import { buildTree } from "./tree.js";
 
 const ALL = ["create, 1 at a time", "create, 32 at once", "get", "page first", "page middle", "page last"] as const;

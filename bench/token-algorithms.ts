@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import type { TokenAlgorithm } from "../src/kernel/jws.js";
-import { median } from "./rounds.js";
+import { median } from "./figures.js";
 
 /** Does some of the work, and returns how many calls it was. */
 export type Work = () => Promise<number>;

@@ -9,8 +9,8 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { printConditions } from "./conditions.js";
+import { judge, median } from "./figures.js";
 import { pinSelf, requireTools } from "./processes.js";
-import { judge, median } from "./rounds.js";
 import { firstLevel, seed } from "./seed.js";
 import { startService } from "./service.js";
 

@@ -1,5 +1,9 @@
 // Starts a PostgreSQL server on a free port of 127.0.0.1 and runs a command with
 // TEST_ARBOR_DATABASE_URL, the address of an empty database on it.
+//
+//   node scripts/with-pg.mjs [--durable] COMMAND
+//
+// With --durable the server writes to the disk and syncs, as one for real data does.
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { createServer } from "node:net";
@@ -11,8 +15,9 @@ import { findPgBin } from "./pg-bin.mjs";
 const MEMORY = "/dev/shm";
 const ROOM_BYTES = 6 * 2 ** 30;
 
+const isDurable = process.argv[2] === "--durable";
 const bin = findPgBin();
-const directory = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), "arbor-pg-"));
+const directory = mkdtempSync(join(!isDurable && hasMemory() ? MEMORY : tmpdir(), "arbor-pg-"));
 const port = await freePort();
 // PostgreSQL does not run as root.
 const asUser = process.getuid?.() === 0 ? ["runuser", "-u", "postgres", "--"] : [];
@@ -30,9 +35,9 @@ const [program, args] = command(
   String(port),
   "-c",
   "listen_addresses=127.0.0.1",
-  // The data is temporary, so it needs no sync.
+  // The data of tests is temporary, so it needs no sync.
   "-c",
-  "fsync=off",
+  `fsync=${isDurable ? "on" : "off"}`,
   // Many test files write beside each other, and each transaction keeps what it has read until the others have ended.
   "-c",
   "max_pred_locks_per_transaction=256",
@@ -43,7 +48,7 @@ spawn(program, args, { stdio: "ignore", cwd: tmpdir() }).unref();
 let code = 1;
 try {
   await untilReady();
-  const [run, ...rest] = process.argv.slice(2);
+  const [run, ...rest] = process.argv.slice(isDurable ? 3 : 2);
   const url = `postgres://arbor@127.0.0.1:${port}/postgres`;
   // Tests run programs of the same version, such as pg_dump.
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, TEST_ARBOR_DATABASE_URL: url };
