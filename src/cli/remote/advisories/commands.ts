@@ -1,10 +1,14 @@
 // `arbor advisories`, as the commands of `arbor iam`. Version 2 of the API reads advisories, and version 1 writes them.
 import type { Command } from "commander";
-import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
+import { Advisories, AdvisoryEventSchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { createColumn } from "../iam/columns.js";
 import { addMethods, addResourceCommands } from "../iam/commands.js";
-import type { ResourceCommand } from "../iam/resource-commands.js";
+import { present, type ResourceCommand } from "../iam/resource-commands.js";
+
+const eventTypes = AdvisoryEventSchema.oneofs.flatMap(({ name, fields }) =>
+  name === "type" ? fields.map(({ jsonName }) => jsonName) : [],
+);
 
 const advisories: ResourceCommand = {
   name: "advisories",
@@ -27,7 +31,7 @@ const advisories: ResourceCommand = {
     {
       name: "delete",
       method: Advisories.method.delete,
-      description: "delete one advisory",
+      description: "withdraw one advisory, which is kept and marked as deleted",
       args: ["id"],
       destructive: true,
     },
@@ -54,8 +58,9 @@ const events: ResourceCommand = {
       columns: [
         createColumn("ID", "id"),
         createColumn("TIME", "timestamp"),
+        { title: "TYPE", cell: present(...eventTypes) },
+        createColumn("STATUS", "status"),
         createColumn("AUTHOR", "author"),
-        createColumn("NOTE", "note", true),
       ],
     },
     {
@@ -73,6 +78,9 @@ const events: ResourceCommand = {
     },
   ],
 };
+
+/** The resources in the order of the help. */
+export const advisoryResources: readonly ResourceCommand[] = [advisories, events];
 
 /** Adds the commands to `advisories`, which the commands on the host may have created already. */
 export function addAdvisoriesCommands(arbor: Command): void {

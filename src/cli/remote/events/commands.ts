@@ -36,10 +36,13 @@ const deliveries: ResourceCommand = {
   ],
 };
 
+/** The resources in the order of the help. */
+export const eventResources: readonly ResourceCommand[] = [subscriptions, deliveries];
+
 /** Adds `events` and its commands. */
 export function addEventsCommands(arbor: Command): void {
   const events = arbor.command("events").description("manage subscriptions to events, and follow events");
-  addResourceCommands(events, [subscriptions, deliveries]);
+  addResourceCommands(events, eventResources);
 
   const { getState, test, suspend, resume, redeliver, tail } = EventsService.method;
   const methods = { state: getState, test, suspend, resume } as const;

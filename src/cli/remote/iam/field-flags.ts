@@ -6,7 +6,9 @@ import { Argument, Option } from "commander";
 import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { RepoReadmeSchema } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { AdvisoryEventSchema, AdvisorySchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
 import { findWellKnownName, hasBehavior, readOption } from "../../../codec/fields.js";
@@ -32,7 +34,8 @@ export class FieldArgument extends Argument {
   readonly field: DescField;
 
   constructor(field: DescField) {
-    super(`<${field.name.replaceAll("_", "-")}>`);
+    // Commander prints arguments that have a description; the help replaces it by the comment of the field.
+    super(`<${field.name.replaceAll("_", "-")}>`, field.name);
     this.field = field;
     if (field.enum !== undefined) this.argChoices = [...listEnumNames(field.enum)];
   }
@@ -63,6 +66,21 @@ const fileFields: ReadonlySet<DescField> = new Set([
   RepoReadmeSchema.field.content,
 ]);
 
+// Version 1 says this in comments only, which are not read to create flags.
+const setByService: ReadonlySet<DescField> = new Set([
+  ...pickFields(AdvisorySchema, "id", "createdAt", "updatedAt", "deletedAt", "advisoryId", "author"),
+  ...pickFields(AdvisoryEventSchema, "id", "author", "reviewer"),
+  TagSchema.field.lastUpdated,
+]);
+
+function pickFields({ field }: DescMessage, ...names: readonly string[]): DescField[] {
+  return names.map((name) => {
+    const found = field[name];
+    if (found === undefined) throw new TypeError(`there is no field ${name}`);
+    return found;
+  });
+}
+
 /** The properties of a request that determine its flags. */
 export interface FlagScope {
   /** The field with the resource, whose flags have no prefix. */
@@ -81,7 +99,13 @@ export interface FlagScope {
 export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldFlag[] {
   const walk = (message: DescMessage, parents: readonly DescField[], prefix: string): FieldFlag[] =>
     message.fields.flatMap((field) => {
-      if (isOutputOnly(field) || (scope.updating && isImmutable(field)) || scope.args?.includes(field)) return [];
+      if (
+        isOutputOnly(field) ||
+        setByService.has(field) ||
+        (scope.updating && isImmutable(field)) ||
+        scope.args?.includes(field)
+      )
+        return [];
       const path = [...parents, field];
       const name = joinNames(prefix, singular(field));
       if (field.fieldKind !== "message" || findWellKnownName(field.message) !== undefined)
@@ -141,6 +165,7 @@ function placeholderOf(field: DescField): string {
   if (field.fieldKind === "map") return "name=value";
   if (field.enum !== undefined) return "name";
   if (field.message !== undefined) return placeholders[findWellKnownName(field.message) ?? ""] ?? "value";
+  if (field.scalar === ScalarType.BYTES) return "base64";
   if (field.scalar !== ScalarType.STRING) return "number";
   return /^(ids|identity|role|default_role|group|parent|scope)$|uid$|_of$/.test(field.name) ? "uid" : "text";
 }

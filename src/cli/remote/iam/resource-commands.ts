@@ -306,7 +306,8 @@ export function findResourceField({ methods }: ResourceCommand, { input }: DescM
   return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === resource);
 }
 
-function present(...members: readonly string[]): ListColumn["cell"] {
+/** The cell of a column that names the members which a row has. */
+export function present(...members: readonly string[]): ListColumn["cell"] {
   return (row) => {
     const set = members.filter((member) => row[member] !== undefined);
     return set.map((member) => member.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)).join(", ");

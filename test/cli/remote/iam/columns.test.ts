@@ -1,7 +1,10 @@
 // The columns of lists and their filters: `-o wide`, `--columns` and `--filter`.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
+import type { ListColumn } from "../../../../src/cli/output/format.js";
+import { advisoryResources } from "../../../../src/cli/remote/advisories/commands.js";
+import { eventResources } from "../../../../src/cli/remote/events/commands.js";
 import { createColumn, selectColumns } from "../../../../src/cli/remote/iam/columns.js";
 import { getRowsField, resourceCommands } from "../../../../src/cli/remote/iam/resource-commands.js";
 import { registryResources } from "../../../../src/cli/remote/registry/commands.js";
@@ -37,10 +40,15 @@ function findUnknownPath(message: DescMessage, path: string): string | undefined
 
 describe("the columns of lists", () => {
   it("are fields of their rows", () => {
-    const wrong = [...resourceCommands, ...registryResources].flatMap(({ methods: { list }, columns = [] }) =>
-      list === undefined
-        ? []
-        : columns.filter(({ path }) => path !== undefined && findUnknownPath(getRowsField(list).message, path)),
+    const resources = [...resourceCommands, ...registryResources, ...advisoryResources, ...eventResources];
+    const views: { method: DescMethodUnary; columns: readonly ListColumn[] }[] = resources.flatMap((resource) => {
+      const { methods, columns, actions = [] } = resource;
+      const lists = methods.list && columns ? [{ method: methods.list, columns }] : [];
+      return [...lists, ...actions.flatMap(({ method, columns }) => (columns ? [{ method, columns }] : []))];
+    });
+    assert.ok(views.length > 15);
+    const wrong = views.flatMap(({ method, columns }) =>
+      columns.filter(({ path }) => path !== undefined && findUnknownPath(getRowsField(method).message, path)),
     );
     assert.deepEqual(wrong, []);
     const { methods } = registryResources[0] ?? assert.fail();

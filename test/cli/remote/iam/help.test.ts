@@ -1,16 +1,22 @@
 // What the help says, and what the table of one resource shows.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { create, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { create, type DescField, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { Command } from "commander";
 import { AccountAssociationSchema } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { AdvisorySchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
+import { createProgram } from "../../../../src/cli/program.js";
 import { addIamCommands, describeOption } from "../../../../src/cli/remote/iam/commands.js";
 import { FieldFlag } from "../../../../src/cli/remote/iam/field-flags.js";
 import { toDetailRows } from "../../../../src/cli/remote/iam/run.js";
+import { isDocumentedUnused } from "../../../../src/codec/field-behavior.js";
+import { parseComments } from "../../../../src/codec/proto-comments.js";
 
 const arbor = new Command("arbor");
 addIamCommands(arbor);
+const whole = await createProgram();
 
 function leaf(path: string): Command {
   return path.split(" ").reduce((at, name) => {
@@ -44,10 +50,31 @@ describe("the help", () => {
     ["iam groups create", "--kind", / One of: starter, customer, dev, infra, aws-marketplace\.$/],
     ["iam roles create", "--capability", /^What the role allows: .+ Can be given more than once\.$/],
     ["iam identity-providers create", "--oidc-client-secret-file", / The name of a file that holds it, or - for /],
-    ["iam groups list", "--output", /choices: "table", "json", "jsonl", "yaml", default: "table"/],
+    ["iam groups list", "--output", /choices: "table", "wide", "json", "jsonl", "yaml", default: "table"/],
   ] as const) {
     it(`${path} ${flag}`, () => assert.match(helpOf(path, flag), description));
   }
+
+  it("has an argument or a flag only for fields that callers set, in both versions", () => {
+    const comments = parseComments(readFileSync("gen/api.binpb"));
+    const described = (fields: readonly DescField[]) =>
+      fields.filter((field) => isDocumentedUnused(field, comments)).map(String);
+    const flags: DescField[] = [];
+    const collect = (command: Command) => {
+      flags.push(...command.options.filter((option) => option instanceof FieldFlag).map(({ field }) => field));
+      command.commands.forEach(collect);
+    };
+    collect(whole);
+    assert.ok(flags.length > 300);
+    assert.deepEqual(described(flags), []);
+    assert.equal(described([AdvisorySchema.field.createdAt]).length, 1);
+  });
+
+  it("describes arguments by the comments of their fields", () => {
+    const check = leaf("iam account-associations check");
+    assert.match(check.helpInformation(), /Arguments:\n {2}uid +The uid of the group/);
+    assert.match(check.helpInformation(), /provider-type +.*One of: google,\s+amazon, azure/s);
+  });
 
   it("offers no flag for what callers cannot set, and none that takes a secret", () => {
     const names = (path: string) => leaf(path).options.map(({ long }) => long);
