@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { type DescMethodUnary, type DescService, fromJson, getOption, type MessageShape } from "@bufbuild/protobuf";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Auth, type WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
@@ -134,8 +135,10 @@ function callersFor({ parent }: DescMethodUnary, row: number): readonly CallerAt
 describe("the authorization matrix", () => {
   it("covers every service there is", async () => {
     const { tags } = await readDocument(harness.url);
-    // audit-access.test.ts has the cases of the audit log, events/events-api.test.ts those of EventsService.
-    const others = [SecurityTokenService, Auth, AuditService, EventsService].map(({ typeName }) => typeName);
+    // audit-access.test.ts has the cases of the audit log, events/events-api.test.ts those of EventsService,
+    // issuer/sessions.test.ts those of SessionsService.
+    const own = [AuditService, EventsService, SessionsService];
+    const others = [SecurityTokenService, Auth, ...own].map(({ typeName }) => typeName);
     const covered = [...methods.map(({ parent }) => parent.typeName), ...others];
     assert.deepEqual(new Set(tags.map(({ name }) => name)), new Set(covered));
   });

@@ -1,6 +1,7 @@
 // The service whose document is tried out, and requests that its examples show with things of their
 // own in them, so that nothing depends on what ran before.
 import { verifyGroup } from "../../src/iam/operator/operate.js";
+import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/store.js";
@@ -177,6 +178,13 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       // The caller's own.
       case "bindings":
         return world.harness.bind(caller.uid, "viewer", await freshGroup());
+      case "sessions": {
+        const { keys } = world.harness.app.installation;
+        const tokens = createTokens({ keys, ids: randomIds, issuer: world.url });
+        await world.write((tx) => tokens.createRefreshToken(tx, caller.uid, { audience: world.url }, Date.now()));
+        const { sessions } = await sendAccepted(await arrange(operationTo("GET", /^\/sessions\/v1\/sessions$/)));
+        return (sessions as readonly { id: string }[])[0]?.id ?? "";
+      }
       case "deployed": {
         const deployed = await create("repos");
         await sendAccepted(await arrange(operationTo("POST", /\/deployment$/), deployed));

@@ -2,6 +2,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import type { PlacedOperation } from "../support/openapi/document.js";
@@ -17,9 +18,13 @@ export function findMethod({ operationId, tags }: Pick<PlacedOperation, "operati
   );
 }
 
-const otherMethods: readonly DescMethod[] = [SecurityTokenService, Auth, AuditService, EventsService].flatMap(
-  (service) => service.methods,
-);
+const otherMethods: readonly DescMethod[] = [
+  SecurityTokenService,
+  Auth,
+  AuditService,
+  EventsService,
+  SessionsService,
+].flatMap((service) => service.methods);
 
 /** The HTTP status that everybody is refused with who may call an operation; undefined for one that is served. */
 export function findUnservedStatus({

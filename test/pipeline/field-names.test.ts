@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { DescMessage } from "@bufbuild/protobuf";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { CreateIdentityRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { BatchCreateRoleBindingsRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
@@ -70,9 +71,14 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 test("every field that the source names is one of a request, as its JSON spells it", () => {
-  const inputs = [...services.map(({ desc }) => desc), SecurityTokenService, Auth, AuditService, EventsService].flatMap(
-    ({ methods }) => methods.map(({ input }) => input),
-  );
+  const inputs = [
+    ...services.map(({ desc }) => desc),
+    SecurityTokenService,
+    Auth,
+    AuditService,
+    EventsService,
+    SessionsService,
+  ].flatMap(({ methods }) => methods.map(({ input }) => input));
   const unused = new Set(Object.keys(elsewhere));
   const found: string[] = [];
   let count = 0;

@@ -7,6 +7,7 @@ import { type CloudEvents, createCloudEvents } from "../../events/cloud-event.js
 import type { Sender } from "../../events/delivery/sender.js";
 import { eventsV1 } from "../../events/events-v1.js";
 import { sealForStore } from "../../issuer/keys/master-key.js";
+import { sessionsV1 } from "../../issuer/sessions-v1.js";
 import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { createPageTokens } from "../../kernel/page-token.js";
 import type { WebRoutes } from "../../kernel/web.js";
@@ -87,6 +88,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
     ...platformServices,
     auditV1({ ...shared, keys }),
     eventsV1({ ...shared, events, sender: deps.eventSender }),
+    sessionsV1({ tokens }),
   ];
   return {
     methods: addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts),

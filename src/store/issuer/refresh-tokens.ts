@@ -1,5 +1,6 @@
-import { deleteRows, insertRow, selectRows, sweepRows, updateRows } from "../rows.js";
-import { TransactionPart } from "../statement.js";
+import { and, asc, desc, eq, gt, gte, lt, or } from "drizzle-orm";
+import { deleteRows, insertRow, selectAny, selectRows, sweepRows, updateRows } from "../rows.js";
+import { buildEquals, rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { RefreshTokenRow } from "../tables/tokens.js";
 
 const find = selectRows("refreshTokens", ["hash"]);
@@ -8,6 +9,39 @@ const setUsed = updateRows("refreshTokens", ["hash"], ["used"]);
 const deleteFamily = deleteRows("refreshTokens", "family");
 const deleteOf = deleteRows("refreshTokens", "identityUid");
 const sweep = sweepRows("refreshTokens", "hash", "expireTimeMs");
+
+const anyInFamily = selectAny("refreshTokens", "family", "identityUid");
+
+/** The place of a login in the list of those of its identity. */
+export interface LoginPlace {
+  readonly createTimeMs: number;
+  readonly family: string;
+}
+
+// The tokens that can be exchanged, one or two for each login.
+const listUnused = statement<
+  LoginPlace & { identityUid: string; used: boolean; sinceMs: number; nowMs: number; limit: number },
+  Omit<RefreshTokenRow, "identityUid" | "used">
+>((q, t) => {
+  const { hash, family, grant, createTimeMs, expireTimeMs } = t.refreshTokens;
+  const isAfter = or(
+    lt(createTimeMs, value("createTimeMs")),
+    and(eq(createTimeMs, value("createTimeMs")), gt(family, value("family"))),
+  );
+  return q
+    .select({ hash, family, grant, createTimeMs, expireTimeMs })
+    .from(t.refreshTokens)
+    .where(
+      and(
+        buildEquals(t.refreshTokens, "identityUid", "used"),
+        gte(createTimeMs, value("sinceMs")),
+        gt(expireTimeMs, value("nowMs")),
+        isAfter,
+      ),
+    )
+    .orderBy(desc(createTimeMs), asc(family))
+    .limit(rowLimit("limit"));
+});
 
 export class RefreshTokens extends TransactionPart {
   find(hash: string): Promise<RefreshTokenRow | undefined> {
@@ -20,6 +54,27 @@ export class RefreshTokens extends TransactionPart {
 
   markUsed(hash: string): Promise<void> {
     return this.run(setUsed, { hash, used: true });
+  }
+
+  /**
+   * Lists the logins of an identity that can go on, the newest first: at most `limit` of those after `after`.
+   *
+   * @param sinceMs leaves out logins before
+   * @param nowMs leaves out those that have expired
+   */
+  async listLogins(
+    identityUid: string,
+    after: LoginPlace,
+    { limit, ...times }: { readonly sinceMs: number; readonly nowMs: number; readonly limit: number },
+  ): Promise<Omit<RefreshTokenRow, "identityUid" | "used">[]> {
+    // A login whose token was lost has two that can be exchanged.
+    const rows = await this.all(listUnused, { identityUid, used: false, ...after, ...times, limit: 2 * limit });
+    return rows.filter(({ family }, i) => family !== rows[i - 1]?.family).slice(0, limit);
+  }
+
+  /** Whether a family is that of a login of an identity. */
+  isFamilyOf(family: string, identityUid: string): Promise<boolean> {
+    return this.has(anyInFamily, { family, identityUid });
   }
 
   deleteFamily(family: string): Promise<void> {

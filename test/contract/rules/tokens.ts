@@ -378,5 +378,38 @@ const authorization: readonly Rule[] = [
   },
 ];
 
-/** Tokens, their exchange, and authorization. */
-export const tokens: readonly Rule[] = [...tokenRules, ...exchangeRules, ...authorization];
+const sessions: readonly Rule[] = [
+  {
+    anchor: "sessions",
+    says: "a caller lists its sessions, the newest first",
+    shownBy: "test/issuer/sessions.test.ts",
+    test: "has one for each login that can go on, the newest first, with its limits",
+  },
+  {
+    anchor: "sessions",
+    says: "the refresh token of a session that was ended is rejected",
+    shownBy: "test/issuer/sessions.test.ts",
+    test: "is ended by its owner: the refresh token is rejected, other logins go on, and the log has a row",
+  },
+  {
+    anchor: "sessions",
+    says: "a session of somebody else is NOT_FOUND",
+    shownBy: "test/issuer/sessions.test.ts",
+    test: "of somebody else looks like none, to an owner of the organisation as well, over every protocol",
+  },
+  {
+    anchor: "sessions",
+    says: "a limited token gets PERMISSION_DENIED",
+    shownBy: "test/issuer/sessions.test.ts",
+    test: "is neither shown to a limited token nor ended by it",
+  },
+  {
+    anchor: "sessions",
+    says: "a refresh token ends its session",
+    shownBy: "test/issuer/refresh.test.ts",
+    test: "is ended by its newest refresh token, and by any before",
+  },
+];
+
+/** Tokens, their exchange, sessions, and authorization. */
+export const tokens: readonly Rule[] = [...tokenRules, ...sessions, ...exchangeRules, ...authorization];

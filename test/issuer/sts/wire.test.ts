@@ -6,6 +6,7 @@ import { createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
@@ -94,7 +95,7 @@ it("a token is valid for every service that reflection lists", async () => {
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
   ];
-  const others = [SecurityTokenService, AuditService, EventsService].map(({ typeName }) => typeName);
+  const others = [SecurityTokenService, AuditService, EventsService, SessionsService].map(({ typeName }) => typeName);
   const covered = [...called.map(({ parent }) => parent.typeName), ...others, ...open];
   assert.deepEqual([...listed].sort(), [...new Set(covered)].sort());
   const grpc = rawGrpc(world.url);

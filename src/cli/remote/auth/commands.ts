@@ -67,6 +67,16 @@ export function addAuthCommands(arbor: Command): void {
     .option("--yes", "do not ask for confirmation")
     .action(async (uid, flags) => (await import("./bindings.js")).dropOwnBinding(uid, flags));
 
+  const sessions = auth.command("sessions").description("your logins, on this machine and on others");
+  const listSessions = addCommonFlags(sessions.command("list"))
+    .description("list your logins that have a refresh token, the newest first")
+    .action(async (flags) => (await import("./sessions.js")).listOwnSessions(flags));
+  setMethods(listSessions, "arbor.sessions.v1.SessionsService/ListSessions");
+  const revokeSession = addCommonFlags(sessions.command("revoke <id>"))
+    .description("end a login")
+    .action(async (id, flags) => (await import("./sessions.js")).revokeOwnSession(id, flags));
+  setMethods(revokeSession, "arbor.sessions.v1.SessionsService/RevokeSession");
+
   const pullToken = auth.command("pull-token").description("long-lived passwords for container registries");
   addCommonFlags(pullToken.command("create"))
     .description("create a pull token and print it once")

@@ -1,0 +1,63 @@
+// `arbor auth sessions`: the logins of the caller that have a refresh token, on this machine and on others.
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import {
+  ListSessionsRequestSchema,
+  RevokeSessionRequestSchema,
+  SessionsService,
+} from "#gen/arbor/sessions/v1/sessions_pb.js";
+import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
+import { escapeControls } from "../../output/terminal.js";
+import type { CommonFlags } from "../flags.js";
+import { resolveApi } from "../service.js";
+import { withSession } from "../session.js";
+import { parseRefreshExpiryMs } from "./credentials.js";
+import { findCredentialsFile, readCredentials } from "./credentials-file.js";
+
+const PAGE_SIZE = 200;
+const { listSessions, revokeSession } = SessionsService.method;
+
+/** `arbor auth sessions list`: all sessions of the caller, the newest first. */
+export async function listOwnSessions(flags: CommonFlags): Promise<void> {
+  const storedEnd = await findStoredEnd(flags);
+  const columns: readonly ListColumn[] = [
+    { title: "ID", cell: ({ id }) => text(id) },
+    { title: "LOGGED IN", cell: ({ createTime }) => text(createTime) },
+    { title: "EXPIRES", cell: ({ expireTime }) => text(expireTime) },
+    { title: "LIMITED TO", cell: ({ scopes = [], capabilities = [] }) => [scopes, capabilities].flat().join(", ") },
+    { title: "THIS MACHINE", cell: ({ expireTime }) => (toSeconds(expireTime) === storedEnd ? "yes" : "") },
+  ];
+  await withSession(flags, async ({ call, output }) => {
+    const list = createListFormatter(flags.output, "sessions", columns, output.terminal);
+    let pageToken = "";
+    do {
+      const response = await call(listSessions, create(ListSessionsRequestSchema, { pageSize: PAGE_SIZE, pageToken }));
+      await output.write(list.page((response.sessions ?? []) as JsonObject[]));
+      pageToken = text(response.nextPageToken);
+    } while (pageToken !== "");
+    await output.write(list.end({}));
+  });
+}
+
+/** `arbor auth sessions revoke`. */
+export async function revokeOwnSession(id: string, flags: CommonFlags): Promise<void> {
+  await withSession(flags, async ({ call, output }) => {
+    const response = await call(revokeSession, create(RevokeSessionRequestSchema, { id }));
+    const empty = formatResponse(flags.output, response, () => [], output.terminal);
+    await output.write(flags.output === "table" ? `revoked ${escapeControls(id)}\n` : empty);
+  });
+}
+
+/** When the login of this machine ends, in seconds: its refresh token has that time, as the session has. */
+async function findStoredEnd(flags: CommonFlags): Promise<number | undefined> {
+  const { logins } = await readCredentials(findCredentialsFile());
+  const endMs = parseRefreshExpiryMs(logins.get(resolveApi(flags))?.refreshToken ?? "");
+  return endMs === undefined ? undefined : endMs / 1000;
+}
+
+function toSeconds(time: unknown): number {
+  return Math.floor(Date.parse(text(time)) / 1000);
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
