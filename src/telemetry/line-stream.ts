@@ -79,7 +79,36 @@ export function openLineStream(fd: 1 | 2, onRecovered: (lost: number) => void = 
   };
 }
 
-const NOTHING = new Uint8Array(0);
+const NOTHING = Buffer.alloc(0);
+
+/** The lines that another process writes to a pipe. */
+export interface LineRelay {
+  write(chunk: Buffer): void;
+  /** Passes the begin of a line on, whose end does not come. */
+  end(): void;
+}
+
+/**
+ * Creates a relay. Several processes that write to one pipe tear each other's lines, as soon as its reader is slow and they
+ * write more than 4 KiB at once. So one of them writes for all.
+ */
+export function createLineRelay(lines: Pick<LineStream, "write">): LineRelay {
+  let begin: Buffer = NOTHING;
+  function end(): void {
+    if (begin.length > 0) lines.write(Buffer.concat([begin, Buffer.of(NEWLINE)]));
+    begin = NOTHING;
+  }
+  return {
+    write(chunk) {
+      const text = begin.length === 0 ? chunk : Buffer.concat([begin, chunk]);
+      const length = text.lastIndexOf(NEWLINE) + 1;
+      if (length > 0) lines.write(text.subarray(0, length));
+      begin = text.subarray(length);
+      if (begin.length >= MAX_BYTES) end();
+    },
+    end,
+  };
+}
 
 function countLines(bytes: Uint8Array): number {
   let count = 0;

@@ -1,18 +1,23 @@
 // `arbor serve --workers`: several processes that are one service, on processes of their own.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { closeSync, createReadStream, openSync, readFileSync } from "node:fs";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { holdServeLock, shareParentLock } from "../../src/store/sqlite/data-directory.js";
 import { grpcApi } from "../faults/api.js";
+import { spawn } from "../support/child-process.js";
 import { freePort } from "../support/free-port.js";
 import { scrape } from "../support/metrics.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { copyTlsFile } from "../support/tls-files.js";
 import { waitUntil } from "../support/wait-until.js";
@@ -181,6 +186,33 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
     api.close();
   });
 
+  test("a worker that hangs is killed and replaced, and others serve until then", async () => {
+    const [hung = 0] = workersOf(service);
+    const stoppedMs = performance.now();
+    process.kill(hung, "SIGSTOP");
+    // At most one connection waits for it.
+    const statuses = await Promise.all(
+      Array.from({ length: 4 }, () => Promise.race([ask(service).then(({ status }) => status), delay(3_000, 0)])),
+    );
+    assert.ok(statuses.filter((status) => status === 200).length >= 3, statuses.join());
+    await service.waitForLog("a worker hangs and is killed");
+    await waitUntil(() => !isAlive(hung));
+    const killedMs = performance.now() - stoppedMs;
+    assert.ok(killedMs > 8_000 && killedMs < 15_000, `it was killed after ${killedMs} ms`);
+    await waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_workers") === 2);
+  });
+
+  test("workers that are killed again and again are replaced without pauses", async () => {
+    const exits = (await scrape(metricsUrl)).sum("arbor_worker_exits_total") ?? 0;
+    for (let i = 0; i < 4; i++) {
+      process.kill(workersOf(service)[0] ?? 0, "SIGKILL");
+      await waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_worker_exits_total") === exits + i + 1);
+      await waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_workers") === 2);
+      const { pauseMs } = await service.waitForLog("a worker has ended and is replaced", exits + i);
+      assert.equal(pauseMs, 0);
+    }
+  });
+
   test("keep another server out, and commands that need the directory alone", async () => {
     const second = await arbor("serve", "--data", data, "--listen", "127.0.0.1:0", "--workers", "2");
     assert.equal(second.code, 1);
@@ -255,6 +287,53 @@ test("SIGHUP gives all workers the new certificate, and SIGTERM lets calls end",
   call.write("}");
   assert.match(String(((await response) as [Buffer])[0]), /^HTTP\/1\.1 4\d\d /);
   assert.deepEqual(await service.ended, { code: 0, signal: null });
+});
+
+test("write whole lines of the log, with the worker, to a pipe whose reader is slow", {
+  skip: process.platform !== "linux",
+}, async () => {
+  const pipe = join(tempDir(), "log");
+  execFileSync("mkfifo", [pipe]);
+  // Opened for both, so that nobody waits for the other end.
+  const end = openSync(pipe, "r+");
+  const args = ["serve", "--data", tempDir(), "--listen", "127.0.0.1:0", "--workers", "2", "--metrics-listen", "off"];
+  const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
+    cwd: PROJECT,
+    env: environmentWithoutSettings(),
+    stdio: ["ignore", "pipe", end],
+  });
+  const ended = once(child, "exit");
+  try {
+    const [line] = (await once(createInterface({ input: child.stdout as Readable }), "line")) as [string];
+    const url = line.replace("arbor listening on ", "");
+    const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+    const path = `/iam/v2beta1/groups/${"a".repeat(300)}`;
+    // Several times what the pipe holds.
+    for (let i = 0; i < 80; i++) {
+      await Promise.all(
+        agents.map(async (agent) => {
+          const [response] = (await once(request(`${url}${path}`, { agent }).end(), "response")) as [IncomingMessage];
+          response.resume();
+          await once(response, "end");
+        }),
+      );
+    }
+    for (const agent of agents) agent.destroy();
+    // The last lines wait for up to a second.
+    await delay(1_500);
+    const lines: string[] = [];
+    const log = createReadStream(pipe);
+    createInterface({ input: log }).on("line", (line) => lines.push(line));
+    await waitUntil(() => lines.filter((line) => line.includes('"msg":"request"')).length >= 640, 10_000);
+    log.destroy();
+    const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "request");
+    assert.equal(requests.length, 640);
+    assert.deepEqual(new Set(requests.map(({ worker }) => worker)), new Set([1, 2]));
+  } finally {
+    child.kill("SIGKILL");
+    await ended;
+    closeSync(end);
+  }
 });
 
 test("a start that fails says why once, with the exit code of a single process", async () => {

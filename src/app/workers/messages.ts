@@ -25,6 +25,8 @@ export type ToWorker =
   /** Asks for "taken", because the message with a connection may have been lost. */
   | { readonly kind: "ask-taken"; readonly id: number }
   | { readonly kind: "collect"; readonly id: number }
+  /** Asks for "alive". */
+  | { readonly kind: "ping" }
   | Failures
   | { readonly kind: "reload" }
   | { readonly kind: "stop"; readonly reason: string; readonly delayMs: number }
@@ -33,6 +35,7 @@ export type ToWorker =
 /** What a worker tells. */
 export type FromWorker =
   | { readonly kind: "ready" }
+  | { readonly kind: "alive" }
   /** The worker can take another connection. `hasIt`: it has this one. */
   | { readonly kind: "taken"; readonly id: number; readonly hasIt: boolean }
   | { readonly kind: "closed"; readonly ids: readonly number[] }

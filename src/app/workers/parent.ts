@@ -6,9 +6,10 @@
 //             creates or expands the database where that is needed
 //   messages  what both tell each other (messages.ts)
 //   metrics   the parent asks the workers at each scrape, and answers for all of them (metrics.ts)
+//   log       the parent writes the lines of its workers, so that they do not tear each other's
 //
-// A worker that ends is replaced at once; one that ends again and again, after pauses. What its clients had open is cut. A
-// worker whose parent has ended stops.
+// A worker that ends is replaced at once; where those that replace it do not get ready, after pauses. One that hangs is
+// killed. What its clients had open is cut. A worker whose parent has ended stops.
 import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,7 +18,7 @@ import { buildServerUrl, resolveOrigin } from "../../config/origin.js";
 import { waitAtMost } from "../../jobs/schedule.js";
 import { VERSION } from "../../kernel/version.js";
 import { choosePoolSize } from "../../store/pg/open.js";
-import { countLostLines, type Logger } from "../../telemetry/logger.js";
+import { countLostLines, type Logger, relayLog } from "../../telemetry/logger.js";
 import { families } from "../../telemetry/metrics/families.js";
 import { readProcessMetrics } from "../../telemetry/metrics/process-metrics.js";
 import { type FamilySamples, readValue } from "../../telemetry/metrics/samples.js";
@@ -45,19 +46,21 @@ export interface ParentOptions {
   readonly count: number;
 }
 
-/** A worker that ends sooner than this after its start is replaced after a pause, in milliseconds. */
-const EARLY_MS = 10_000;
+/** The pauses before a worker is replaced that ended before it was ready, in milliseconds. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 10_000;
 /** How long a scrape waits for a worker, in milliseconds: a second longer than a worker waits for the database. */
 const COLLECT_MS = 2_000;
+/** How often a worker is asked whether it is alive, in milliseconds, and how often it may fail to answer. */
+const PING_MS = 1_000;
+const MAX_UNANSWERED = 10;
 /** How long a worker may take to end after its drain time, in milliseconds. */
 const END_MS = 5_000;
 /** The least budgets of one worker: a quarter must hold a whole list of version 1, or the largest request. */
 const MIN_RESPONSE_BUFFER = 128 * 1024 * 1024;
 const MIN_REQUEST_BUFFER = 32 * 1024 * 1024;
-/** The fewest connections of a worker to PostgreSQL: one that a long read has, and others. */
-const MIN_POOL = 4;
+/** The fewest connections of a worker to PostgreSQL: one that a long read has, and another. */
+const MIN_POOL = 2;
 
 /** Thrown when the first workers cannot start. They have written why. */
 export class WorkerStartError extends Error {
@@ -73,11 +76,12 @@ export class WorkerStartError extends Error {
 interface Worker extends Receiver {
   readonly number: number;
   readonly child: ChildProcess;
-  readonly startMs: number;
   readonly ready: Promise<void>;
   readonly ended: Promise<void>;
   /** What it told at the last scrape. */
   families: readonly FamilySamples[];
+  /** How many pings were sent since it told something. */
+  unanswered: number;
 }
 
 /**
@@ -136,7 +140,9 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   }
 
   function start(number: number): Worker {
-    const child = fork(process.argv[1] ?? "", [WORKER_ARGUMENT], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+    const child = fork(process.argv[1] ?? "", [WORKER_ARGUMENT], { stdio: ["ignore", "ignore", "pipe", "ipc"] });
+    const log = relayLog(logger);
+    child.stderr?.on("data", (chunk: Buffer) => log?.write(chunk));
     const tell = (message: ToWorker) => void child.send(message, () => {});
     let onReady = () => {};
     let onEarlyEnd: (error: Error) => void = () => {};
@@ -147,15 +153,25 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
     // Only the first workers have somebody who waits for them.
     ready.catch(() => {});
     const ended = new Promise<void>((resolve) => {
-      child.on("error", (err) => logger.error({ err, worker: number }, "a worker cannot be started or reached"));
-      child.once("exit", (code, signal) => {
+      const end = (code: number | null, signal: NodeJS.Signals | null) => {
         onEarlyEnd(new WorkerStartError(number, code, signal));
         noteEnd(worker, code, signal);
+      };
+      child.once("exit", end);
+      child.on("error", (err) => {
+        logger.error({ err, worker: number }, "a worker cannot be started or reached");
+        // What could not be started does not exit.
+        if (child.pid === undefined) end(null, null);
+      });
+      // All that it wrote was read.
+      child.once("close", () => {
+        log?.end();
         resolve();
       });
     });
-    const worker: Worker = { number, child, startMs: performance.now(), ready, ended, families: [], isReady: false };
+    const worker: Worker = { number, child, ready, ended, families: [], isReady: false, unanswered: 0 };
     child.on("message", (message: FromWorker) => {
+      worker.unanswered = 0;
       if (message.kind === "ready") {
         worker.isReady = true;
         onReady();
@@ -163,25 +179,36 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
       } else if (message.kind === "taken") connections.noteTaken(worker, message);
       else if (message.kind === "closed") connections.noteClosed(worker, message.ids);
       else if (message.kind === "failures") tellAll(message, worker);
-      else collecting.get(message.id)?.(message.families);
+      else if (message.kind === "collected") collecting.get(message.id)?.(message.families);
     });
     workers.set(number, worker);
-    tell({ kind: "start", worker: number, settings: text, address: port.address });
+    // Where no process could be started there may be no channel.
+    if (child.pid !== undefined) tell({ kind: "start", worker: number, settings: text, address: port.address });
     return worker;
   }
 
   function noteEnd(worker: Worker, code: number | null, signal: NodeJS.Signals | null): void {
-    const { number, startMs } = worker;
+    const { number } = worker;
     const cut = connections.release(worker);
     workers.delete(number);
     endedCounts = keepCounts(endedCounts, worker.families);
     if (isStopping) return;
     counts.exits++;
-    const isEarly = performance.now() - startMs < EARLY_MS;
-    pauseMs = isEarly ? Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS) : 0;
+    pauseMs = worker.isReady ? 0 : Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), MAX_PAUSE_MS);
     logger.error({ worker: number, code, signal, connections: cut, pauseMs }, "a worker has ended and is replaced");
     if (pauseMs === 0) start(number);
     else setTimeout(() => isStopping || start(number), pauseMs);
+  }
+
+  // By count and not by time, so that none is killed because the machine slept.
+  function ping(): void {
+    for (const worker of workers.values()) {
+      if (!worker.isReady) continue;
+      if (worker.unanswered++ === MAX_UNANSWERED) {
+        logger.error({ worker: worker.number }, "a worker hangs and is killed");
+        worker.child.kill("SIGKILL");
+      } else worker.child.send({ kind: "ping" } satisfies ToWorker, () => {});
+    }
   }
 
   async function collect(worker: Worker): Promise<Collected> {
@@ -223,6 +250,8 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   await start(1).ready;
   await Promise.all(Array.from({ length: count - 1 }, (_, i) => start(i + 2).ready));
   isStopping = false;
+  const pings = setInterval(ping, PING_MS);
+  opened.add(() => clearInterval(pings));
   port.accept(connections.add, { onError: shortages.noteAcceptError, onDrop() {} }, limits.connections);
   const origin = resolveOrigin(settings, port.address);
   const url = buildServerUrl(settings, port.address);

@@ -33,6 +33,7 @@ export async function runWorker(): Promise<void> {
       if (message.kind === "start") resolve(message);
       else if (message.kind === "connection") port.pass(message, socket);
       else if (message.kind === "failures") failures.hear(message);
+      else if (message.kind === "ping") tell({ kind: "alive" });
       else if (message.kind === "ask-taken") tell({ kind: "taken", id: message.id, hasIt: port.has(message.id) });
       else if (app !== undefined) void obey(app, message).catch(exitWithError);
     });
