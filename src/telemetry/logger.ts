@@ -30,8 +30,6 @@ const streams = new WeakMap<Logger, Stream>();
 interface Stream {
   readonly destination: LogDestination | undefined;
   readonly lines: LineStream | undefined;
-  /** The fields that each line has, as JSON after a comma; empty where there are none. */
-  readonly fields: string;
   readonly flushes: (() => void)[];
 }
 
@@ -49,9 +47,9 @@ export interface LineWriter<T> {
  * when lines can be written again. Values whose names are those of credentials are never written, at any depth, and of
  * errors only name, message, stack and causes.
  *
- * @param fields what each line has
+ * @param fields what each line has, except for those of line writers
  */
-export function createLogger(level: LogLevel, destination?: LogDestination, fields: object = {}): Logger {
+export function createLogger(level: LogLevel, destination?: LogDestination, fields: object | null = null): Logger {
   const onRecovered = (lost: number) =>
     logger.warn({ lost }, "lines of the log were lost, because they could not be written for too long");
   const lines = destination === undefined ? openLineStream(2, onRecovered) : undefined;
@@ -63,8 +61,7 @@ export function createLogger(level: LogLevel, destination?: LogDestination, fiel
     },
     destination ?? { write: (line) => lines?.write(Buffer.from(line)) },
   );
-  const text = JSON.stringify(fields).slice(1, -1);
-  streams.set(logger, { destination, lines, fields: text === "" ? "" : `,${text}`, flushes: [] });
+  streams.set(logger, { destination, lines, flushes: [] });
   return logger;
 }
 
@@ -91,24 +88,20 @@ export function flushLog(logger: Logger): Promise<boolean> {
  * standard error wait for others, for up to a second, or until {@link flushLog}.
  *
  * @param logger of {@link createLogger}; any other has no lines
- * @param format formats the line of an item: ASCII that ends in a newline. `fields` are those of the logger, as JSON after a
- *   comma
+ * @param format formats the line of an item: ASCII that ends in a newline
  */
-export function createLineWriter<T>(
-  logger: Logger,
-  format: (item: T, fields: string) => string,
-): LineWriter<T> | undefined {
+export function createLineWriter<T>(logger: Logger, format: (item: T) => string): LineWriter<T> | undefined {
   const stream = streams.get(logger);
   if (stream === undefined || !logger.isLevelEnabled("info")) return undefined;
-  const { destination, lines, fields } = stream;
-  if (destination !== undefined) return { write: (item) => destination.write(format(item, fields)), flush() {} };
+  const { destination, lines } = stream;
+  if (destination !== undefined) return { write: (item) => destination.write(format(item)), flush() {} };
   const waiting: T[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
     let text = "";
-    for (const item of waiting) text += format(item, fields);
+    for (const item of waiting) text += format(item);
     waiting.length = 0;
     if (text !== "") lines?.write(Buffer.from(text, "latin1"));
   };
