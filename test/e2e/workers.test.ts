@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, createReadStream, openSync, readFileSync } from "node:fs";
+import { closeSync, createReadStream, openSync } from "node:fs";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
@@ -21,6 +21,7 @@ import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support
 import { tempDir } from "../support/temp-dir.js";
 import { copyTlsFile } from "../support/tls-files.js";
 import { waitUntil } from "../support/wait-until.js";
+import { workersOf } from "../support/workers.js";
 import { arbor, type Organisation, type Service, startHost, startService } from "./process.js";
 
 const running: Service[] = [];
@@ -37,13 +38,6 @@ async function start(data: string, ...args: readonly string[]): Promise<Service>
   const service = await startService(data, "--workers", "2", ...args);
   running.push(service);
   return service;
-}
-
-/** The process ids of the workers of a service. */
-function workersOf({ pid }: Pick<Service, "pid">): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-  const isWorker = (child: string) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("serve-worker");
-  return children === "" ? [] : children.split(" ").filter(isWorker).map(Number);
 }
 
 function isAlive(pid: number): boolean {
@@ -100,7 +94,7 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
   });
 
   test("serve HTTP/1.1, HTTP/2 and gRPC, and answer for each other", async () => {
-    assert.equal(workersOf(service).length, 2);
+    assert.equal(workersOf(service.pid).length, 2);
     const path = `/iam/v2beta1/groups/${made.group}`;
     const answers = await Promise.all(Array.from({ length: 6 }, () => ask(service, path, made.token)));
     assert.deepEqual(
@@ -173,11 +167,11 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
   test("a worker that is killed is replaced within a second, and what it acknowledged is there", async () => {
     const api = grpcApi(service.url, made.token);
     const uid = await api.create("groups", made.group, "acknowledged");
-    const [first = 0] = workersOf(service);
+    const [first = 0] = workersOf(service.pid);
     const killedMs = performance.now();
     process.kill(first, "SIGKILL");
     await service.waitForLog("a worker has ended and is replaced");
-    await waitUntil(() => workersOf(service).length === 2);
+    await waitUntil(() => workersOf(service.pid).length === 2);
     const startedMs = performance.now() - killedMs;
     assert.ok(startedMs < 1_000, `a worker was started after ${startedMs} ms`);
     await waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_workers") === 2);
@@ -187,7 +181,7 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
   });
 
   test("a worker that hangs is killed and replaced, and others serve until then", async () => {
-    const [hung = 0] = workersOf(service);
+    const [hung = 0] = workersOf(service.pid);
     const stoppedMs = performance.now();
     process.kill(hung, "SIGSTOP");
     // At most one connection waits for it.
@@ -205,7 +199,7 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
   test("workers that are killed again and again are replaced without pauses", async () => {
     const exits = (await scrape(metricsUrl)).sum("arbor_worker_exits_total") ?? 0;
     for (let i = 0; i < 4; i++) {
-      process.kill(workersOf(service)[0] ?? 0, "SIGKILL");
+      process.kill(workersOf(service.pid)[0] ?? 0, "SIGKILL");
       await waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_worker_exits_total") === exits + i + 1);
       await waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_workers") === 2);
       const { pauseMs } = await service.waitForLog("a worker has ended and is replaced", exits + i);
@@ -231,7 +225,7 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
   });
 
   test("end when their parent is killed, and the directory can be served again", async () => {
-    const workers = workersOf(service);
+    const workers = workersOf(service.pid);
     assert.equal(workers.length, 2);
     service.signal("SIGKILL");
     await service.ended;
