@@ -260,7 +260,7 @@ describe("two nodes", () => {
     }
     t.diagnostic(`${recorder.acknowledged} writes acknowledged, ${counts.retries} retries, ${lost.length} lost`);
     assert.deepEqual({ failed, wrong, lost, problems }, { failed: [], wrong: [], lost: [], problems: [] });
-    assert.ok(recorder.acknowledged > 200, `${recorder.acknowledged}`);
+    assert.ok(recorder.acknowledged > 100, `${recorder.acknowledged}`);
   });
 
   it("that cannot be reached behind nginx are UNAVAILABLE, in the form that clients of gRPC repeat", async () => {
@@ -327,9 +327,10 @@ describe("controls", () => {
     const proxies = await Promise.all(proxyNames.map((name) => startProxy(name, { certificate, target, second })));
     const writers = startCalls(proxies, new Recorder(), (create, url) => create(url, token, { ca: certificate.cert }));
     try {
-      for (const index of [0, 1] as const) {
+      // A node may be killed just when no call is in flight behind it.
+      for (let kills = 0; kills < 6 && writers.failed.length === 0; kills++) {
         await sleep(1_000);
-        await nodes.restart(index, "SIGKILL");
+        await nodes.restart(kills % 2 === 0 ? 0 : 1, "SIGKILL");
       }
       await writers.stop();
       t.diagnostic(`${writers.failed.length} calls failed: ${writers.failed.slice(0, 3).join("; ")}`);
