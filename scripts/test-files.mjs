@@ -51,6 +51,7 @@ export function startsProcesses(path) {
 /** About how many seconds the longest files take; all others take about half a second. */
 const LONG = new Map([
   ["test/pg/store.test.ts", 36],
+  ["test/e2e/workers.test.ts", 32],
   ["test/pg/master-key.test.ts", 20],
   ["test/e2e/signals.test.ts", 18],
   ["test/pg/jobs.test.ts", 16],

@@ -244,6 +244,12 @@ export class Agent {
   readonly jar = new Map<string, Map<string, string>>();
   /** Every address it was at. */
   readonly visited: string[] = [];
+  readonly #send: (url: string, request: RequestInit) => Promise<Response>;
+
+  /** @param send sends a request, and follows no redirect; by `fetch` unless given */
+  constructor(send: (url: string, request: RequestInit) => Promise<Response> = fetch) {
+    this.#send = send;
+  }
 
   async get(url: string): Promise<Seen> {
     return this.#go(url, { method: "GET" });
@@ -274,7 +280,11 @@ export class Agent {
     const cookies = this.jar.get(host) ?? new Map<string, string>();
     this.jar.set(host, cookies);
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const response = await fetch(url, { ...request, redirect: "manual", headers: cookie === "" ? {} : { cookie } });
+    const response = await this.#send(url, {
+      ...request,
+      redirect: "manual",
+      headers: cookie === "" ? {} : { cookie },
+    });
     for (const line of response.headers.getSetCookie()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === "" || /max-age=0|expires=thu, 01 jan 1970/i.test(line)) cookies.delete(name);
