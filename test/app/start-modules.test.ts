@@ -25,7 +25,7 @@ const LATER = [
 ];
 /** Modules of the service that it does not load either; better-sqlite3 is the driver of newer versions of Node. */
 const LATER_MODULES =
-  /\/src\/(?:cli\/(?:remote\/(?!audit\/commands|flags)|host\/(?!commands|serve))|store\/(?:backup|check|copy|pg)\/|telemetry\/(?:spans|trace-exporter))/;
+  /\/src\/(?:cli\/(?:remote\/(?!audit\/commands|flags|methods)|host\/(?!commands|serve))|store\/(?:backup|check|copy|pg)\/|telemetry\/(?:spans|trace-exporter))/;
 
 const register = fileURLToPath(new URL("./module-trace/register.mjs", import.meta.url));
 const START_MS = 60_000;
