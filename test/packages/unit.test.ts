@@ -9,6 +9,7 @@ import { after, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
+import { workersOf } from "../support/workers.js";
 import { walkThrough } from "./walkthrough.js";
 
 const run = promisify(execFile);
@@ -90,8 +91,9 @@ describe("the service under the unit's filter of system calls", () => {
     return directory;
   }
 
-  async function serve(denied: string, data: string) {
-    const child = spawnFiltered(denied, [...serveArguments, "--listen", "127.0.0.1:0", "--data", join(data, "arbor")]);
+  async function serve(denied: string, data: string, workers = 1) {
+    const own = ["--listen", "127.0.0.1:0", "--data", join(data, "arbor"), "--workers", String(workers)];
+    const child = spawnFiltered(denied, [...serveArguments, ...own]);
     started.push(child);
     let log = "";
     child.stderr.on("data", (chunk: Buffer) => {
@@ -111,22 +113,28 @@ describe("the service under the unit's filter of system calls", () => {
     return { code, made: code === 0 ? JSON.parse(Buffer.concat(output).toString()) : undefined };
   }
 
-  test("walks through its calls, over REST and gRPC, and drains", async () => {
-    const data = ownDirectory();
-    assert.equal((await bootstrap("", data, "first")).code, 0);
-    const { child, url, ended, log } = await serve("", data);
-    assert.ok(url !== undefined, log());
-    // The port of the service, which the audience of the token has, is known from its start on.
-    const { code, made } = await bootstrap("", data);
-    assert.equal(code, 0);
-    await walkThrough({ url, token: made.token, group: made.group });
-    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
-    assert.match(status, /^Seccomp:\t2$/m, "the filter applies to the process that served");
-    assert.match(status, new RegExp(`^Uid:\t${USER}\t`, "m"));
-    child.kill("SIGHUP");
-    child.kill("SIGTERM");
-    assert.deepEqual(await ended, [0, null], log());
-  });
+  for (const workers of [1, 2]) {
+    test(`walks through its calls with ${workers} workers, over REST and gRPC, and drains`, async () => {
+      const data = ownDirectory();
+      assert.equal((await bootstrap("", data, "first")).code, 0);
+      const { child, url, ended, log } = await serve("", data, workers);
+      assert.ok(url !== undefined, log());
+      // The port of the service, which the audience of the token has, is known from its start on.
+      const { code, made } = await bootstrap("", data);
+      assert.equal(code, 0);
+      await walkThrough({ url, token: made.token, group: made.group });
+      const servers = workers === 1 ? [child.pid] : workersOf(child.pid ?? 0);
+      assert.equal(servers.length, workers);
+      for (const pid of servers) {
+        const status = readFileSync(`/proc/${pid}/status`, "utf8");
+        assert.match(status, /^Seccomp:\t2$/m, "the filter applies to a process that served");
+        assert.match(status, new RegExp(`^Uid:\t${USER}\t`, "m"));
+      }
+      child.kill("SIGHUP");
+      child.kill("SIGTERM");
+      assert.deepEqual(await ended, [0, null], log());
+    });
+  }
 
   for (const denied of ["epoll_pwait,epoll_wait", "fdatasync,fsync", "mprotect"]) {
     test(`cannot serve where ${denied} fails too: a control`, async () => {
