@@ -71,3 +71,8 @@ function sortUids(uids: string[]): string[] {
   for (let i = 1; i < uids.length; i++) if ((uids[i - 1] as string) > (uids[i] as string)) return uids.sort();
   return uids;
 }
+
+/** Whether a text begins as uids do, so that it is a uid, well-formed or not, and no name. */
+export function isUidText(text: string): boolean {
+  return /^[0-9a-f]{40}(?:\/|$)/.test(text);
+}

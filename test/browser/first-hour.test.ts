@@ -181,7 +181,7 @@ describe("docs/first-hour.md", () => {
       mode: 0o600,
     });
     const { stdout } = await succeed(shell("deployer", block("exchange")));
-    const [deployer = ""] = readFileSync(join(directory, "deployer"), "utf8").split(" ");
+    const deployer = readFileSync(join(directory, "deployer"), "utf8").trim();
     assert.ok(stdout.includes(deployer), stdout);
     registry = await startRegistry({
       data: join(directory, "data"),

@@ -186,7 +186,7 @@ describe("commands on the host", () => {
     });
     assert.match(table?.stdout ?? "", /^UID +NAME +BOUND +CAPABILITIES\n[0-9a-f]{40} +editors +1 +internal,repo/);
     assert.match(early?.stderr ?? "", /^arbor: Precondition failed: cannot delete role that is in use/);
-    assert.deepEqual(await onHost(["admin", "unbind", binding]), [success("")]);
+    assert.deepEqual(await onHost(["admin", "unbind", binding, "--yes"]), [success("")]);
     assert.deepEqual(await onHost(role("delete", uid)), [success("")]);
     assert.deepEqual(await onHost(role("delete", uid)), [
       failure(5, `Not found: role: there is no operator role ${uid}`),
@@ -223,9 +223,9 @@ describe("commands on the host", () => {
     for (const [result, roleUid] of [[operator, uid] as const, [bound, builtinRoleUid("editor")] as const]) {
       const { uid: binding, ...rest } = JSON.parse(result?.stdout ?? "") as { uid: string };
       assert.deepEqual(rest, { ...fields, roleUid });
-      assert.deepEqual(await onHost(["admin", "unbind", binding]), [success("")]);
+      assert.deepEqual(await onHost(["admin", "unbind", binding, "--yes"]), [success("")]);
     }
-    assert.deepEqual(await onHost(["admin", "role", "delete", uid]), [success("")]);
+    assert.deepEqual(await onHost(["admin", "role", "delete", uid, "--yes"]), [success("")]);
   });
 
   it("verify a root group", async () => {

@@ -58,7 +58,7 @@ test("a pull token pulls until it is revoked", async () => {
   assert.equal(Date.parse(pullTokens.find(({ uid }) => uid === username)?.expireTime ?? ""), Date.parse(expireTime));
   assert.ok(!list.stdout.includes(password));
 
-  const revoked = await pullToken(["revoke", username]);
+  const revoked = await pullToken(["revoke", username, "--yes"]);
   assert.equal(revoked.stdout, `revoked ${username}\n`, revoked.stderr);
   assert.equal(await pull(username, password), 401);
   assert.deepEqual(await pull(other.username, other.password), access);
@@ -82,7 +82,7 @@ test("a caller who may not bind creates nothing, and other identities are not re
   assert.notEqual(code, 0);
   assert.equal(stdout, "");
   const workload = await world.workload("ci");
-  const refused = await pullToken(["revoke", workload]);
+  const refused = await pullToken(["revoke", workload, "--yes"]);
   assert.match(refused.stderr, /is no pull token/);
   const row = await world.harness.app.installation.store.read((tx) => tx.identities.find(workload));
   assert.ok(row);

@@ -97,6 +97,7 @@ function listRequiredValues(command: Command, location: DataFlag, outputs: strin
     placeholder === "directory" ? join(outputs, "out") : (choices?.[0] ?? examples[placeholder] ?? "example");
   const flags = command.options.flatMap(({ long, mandatory, flags: text, argChoices }) => {
     if (long === undefined || long === null) return [];
+    if (long === "--yes") return [long];
     const value = needed[long]?.(location, outputs);
     if (value !== undefined) return [long, value];
     return mandatory ? [long, example(/<(.+)>/.exec(text)?.[1] ?? "", argChoices)] : [];

@@ -1,5 +1,6 @@
 // `arbor admin quota`, `role` and `jobs`. Running servers use a new limit or role from the next call on.
 import type { Settings } from "../../config/config.js";
+import { resolveName } from "../../iam/operator/names.js";
 import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
 import {
   createOperatorRole,
@@ -13,6 +14,8 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
 import type { JobRow } from "../../store/tables/schema.js";
+import { confirmDelete, requireTerminal } from "../output/confirm.js";
+import { formatNamed } from "../output/describe.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
 import { print, withInstallation } from "./host.js";
@@ -23,7 +26,9 @@ export async function quotaListCommand(
   { group, json = false }: { group: string; json?: boolean },
 ): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
-    const rows = await store.read((tx) => listQuotas(tx, group, settings.quotas));
+    const rows = await store.read(async (tx) =>
+      listQuotas(tx, await resolveName(tx, "group", group, "group"), settings.quotas),
+    );
     for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatQuotas(rows)) print(line);
   });
 }
@@ -41,7 +46,8 @@ export async function quotaSetCommand(
 ): Promise<void> {
   const changes = new Map(assignments.map(parseAssignment));
   await withInstallation(settings, "update", async ({ store, clock }) => {
-    await store.write((tx) => setQuotas(tx, group, changes, { ids: randomIds, nowMs: clock() }));
+    const uid = await store.read((tx) => resolveName(tx, "group", group, "group"));
+    await store.write((tx) => setQuotas(tx, uid, changes, { ids: randomIds, nowMs: clock() }));
   });
 }
 
@@ -91,11 +97,25 @@ export async function roleListCommand(settings: Settings, { json = false }: { js
   });
 }
 
-/** `arbor admin role delete` */
-export async function roleDeleteCommand(settings: Settings, uid: string): Promise<void> {
-  await withInstallation(settings, "update", ({ store, clock }) =>
-    store.write((tx) => deleteOperatorRole(tx, uid, { ids: randomIds, nowMs: clock() })),
-  );
+/**
+ * `arbor admin role delete`
+ *
+ * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer
+ */
+export async function roleDeleteCommand(
+  settings: Settings,
+  role: string,
+  { yes = false }: { readonly yes?: boolean },
+): Promise<void> {
+  if (!yes) requireTerminal();
+  await withInstallation(settings, "update", async ({ store, clock }) => {
+    const { uid, name } = await store.read(async (tx) => {
+      const uid = await resolveName(tx, "role", role, "uid");
+      return { uid, name: (await tx.roles.find(uid))?.name ?? "" };
+    });
+    if (!yes) await confirmDelete(formatNamed("operator role", name, uid));
+    await store.write((tx) => deleteOperatorRole(tx, uid, { ids: randomIds, nowMs: clock() }));
+  });
 }
 
 function roleToJson({ row, bindings }: OperatorRole): string {

@@ -6,6 +6,7 @@ import { createEventFeed } from "../../audit/event-feed.js";
 import { exportChain, parseBody } from "../../audit/export.js";
 import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
+import { resolveName } from "../../iam/operator/names.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import type { AuditEventRow } from "../../store/audit/events.js";
 import type { AuditRowFilter } from "../../store/audit/log.js";
@@ -39,13 +40,15 @@ export async function auditListCommand(
   settings: Settings,
   { pageSize, ...flags }: RowFlags & { pageSize: string },
 ): Promise<void> {
-  const { root, json = false } = flags;
+  const { json = false } = flags;
   const count = /^\d{1,7}$/.test(pageSize) ? Number(pageSize) : 0;
   if (count < 1 || count > MAX_ROWS) {
     throw invalidArgument({ field: "page-size", rule: `must be a number from 1 to ${MAX_ROWS}` });
   }
-  const filter = { ...equalsOf(flags), ...parseTimeRange(flags) };
+  const times = parseTimeRange(flags);
   await withInstallation(settings, "read", async ({ store }) => {
+    const { root, ...equals } = await resolveFlags(store, flags);
+    const filter = { ...equalsOf(equals), ...times };
     if (root !== undefined) await assertLog(store, root);
     const rows = await store.read((tx) => tx.audit.listNewest(count, root, filter));
     await withStdout(async ({ write }) => {
@@ -62,11 +65,14 @@ export async function auditListCommand(
  * @throws ApiError NOT_FOUND for an organisation without a log, RESOURCE_EXHAUSTED when standard output is read too slowly
  */
 export async function auditTailCommand(settings: Settings, flags: RowFlags): Promise<void> {
-  const { root, json = false } = flags;
-  const equals = Object.entries(equalsOf(flags)) as [keyof AuditEventRow, string][];
+  const { json = false } = flags;
+  let resolved = flags;
   await withInstallation(settings, "read", async ({ store }) => {
-    if (root !== undefined) await assertLog(store, root);
+    resolved = await resolveFlags(store, flags);
+    if (resolved.root !== undefined) await assertLog(store, resolved.root);
   });
+  const { root } = resolved;
+  const equals = Object.entries(equalsOf(resolved)) as [keyof AuditEventRow, string][];
   const onProblem = (problem: string, error?: unknown) => {
     const reason = error instanceof Error ? `: ${error.message}` : "";
     process.stderr.write(`arbor: warning: ${escapeControls(`${problem}${reason}`)}\n`);
@@ -99,6 +105,19 @@ function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter
   };
 }
 
+// A subject that is a name is a group or a person; others are found in the audit log itself.
+async function resolveFlags(store: Store, flags: RowFlags): Promise<RowFlags> {
+  const { root, subject, actor } = flags;
+  return store.read(async (tx) => ({
+    ...flags,
+    ...(root !== undefined && { root: await resolveName(tx, "group", root, "root") }),
+    ...(subject !== undefined && {
+      subject: await resolveName(tx, subject.includes("@") ? "identity" : "group", subject, "subject"),
+    }),
+    ...(actor !== undefined && { actor: await resolveName(tx, "identity", actor, "actor") }),
+  }));
+}
+
 const logKind = { displayName: "audit log", type: "audit.arbor.dev/Log" };
 
 // The log of the installation always exists, that of an organisation from its creation on.
@@ -119,8 +138,9 @@ async function assertLog(store: Store, rootUid: string): Promise<void> {
  * @throws ApiError NOT_FOUND for an organisation without a log
  * @throws Error when the log has no signed head
  */
-export async function auditExportCommand(settings: Settings, { root }: { root: string }): Promise<void> {
+export async function auditExportCommand(settings: Settings, { root: name }: { root: string }): Promise<void> {
   await withInstallation(settings, "read", async ({ store, keys }) => {
+    const root = await store.read((tx) => resolveName(tx, "group", name, "root"));
     await assertLog(store, root);
     await withStdout(async ({ write }) => {
       for await (const line of exportChain(store, root, keys)) {
@@ -136,11 +156,12 @@ export async function auditExportCommand(settings: Settings, { root }: { root: s
  * @throws ApiError NOT_FOUND for an organisation without a log, INVALID_ARGUMENT for an empty one
  * @throws Error with the first fault of each log that differs from its sealed state.
  */
-export async function auditVerifyCommand(settings: Settings, { root }: { root?: string }): Promise<void> {
+export async function auditVerifyCommand(settings: Settings, { root: name }: { root?: string }): Promise<void> {
   // An empty root may come from an unset variable of a script, and would verify the log of the installation only.
-  if (root === "") throw invalidArgument({ field: "root", rule: "must not be empty; all logs unless set" });
+  if (name === "") throw invalidArgument({ field: "root", rule: "must not be empty; all logs unless set" });
   const faults: string[] = [];
   await withInstallation(settings, "read", async ({ store, keys, clock }) => {
+    const { root } = await resolveFlags(store, name === undefined ? {} : { root: name });
     if (root !== undefined) await assertLog(store, root);
     const roots = root === undefined ? await store.read((tx) => tx.auditChain.listRoots()) : [root];
     if (roots.length === 0) process.stdout.write("no audit logs\n");

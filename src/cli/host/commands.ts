@@ -123,9 +123,9 @@ export function addHostCommands(arbor: Command): void {
     .option("--internal", "the role is an operator role")
     .option("--json", "print the binding as JSON")
     .action(async (options) => (await import("./host.js")).bindCommand(readSettings(options), options));
-  addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings).action(
-    async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid),
-  );
+  addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings)
+    .option("--yes", "do not ask for confirmation")
+    .action(async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid, options));
   addMemberCommands(admin);
   addRoleCommands(admin);
   addSettings(
@@ -381,10 +381,11 @@ function addRoleCommands(admin: Command): void {
   addSettings(role.command("list").description("print the operator roles and how often each is bound"), hostSettings)
     .option("--json", "print a JSON object per line, with the bindings")
     .action(async (options) => (await import("./admin.js")).roleListCommand(readSettings(options), options));
-  addSettings(
-    role.command("delete <uid>").description("delete an operator role that is not bound"),
-    hostSettings,
-  ).action(async (uid, options) => (await import("./admin.js")).roleDeleteCommand(readSettings(options), uid));
+  addSettings(role.command("delete <uid>").description("delete an operator role that is not bound"), hostSettings)
+    .option("--yes", "do not ask for confirmation")
+    .action(async (uid, options) =>
+      (await import("./admin.js")).roleDeleteCommand(readSettings(options), uid, options),
+    );
 }
 
 function addSettings(command: Command, names: readonly SettingName[]): Command {

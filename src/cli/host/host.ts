@@ -1,20 +1,26 @@
 // Commands on the data of an installation. Access to the data is their only credential, and each writes an audit row.
+import type { JsonObject } from "@bufbuild/protobuf";
 import { type Installation, type InstallationMode, nameDiskFault, openInstallation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { resolveOrigin } from "../../config/origin.js";
 import { identities } from "../../iam/identities/identity.js";
+import { resolveName } from "../../iam/operator/names.js";
 import {
   auditOnHost,
   bindIdentity,
   type HostBinding,
   type RegistryNameOptions,
   revokeTokens,
+  showBinding,
   unbindIdentity,
   verifyGroup,
 } from "../../iam/operator/operate.js";
 import { issueToken } from "../../issuer/tokens.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
+import type { Tx } from "../../store/transaction.js";
+import { confirmDelete, requireTerminal } from "../output/confirm.js";
+import { describeRow, formatNamed } from "../output/describe.js";
 import { createMigrationProgress } from "./progress.js";
 
 /** An hour, in seconds. */
@@ -26,11 +32,12 @@ const TOKEN_ISSUED = "arbor.token.issued.v1";
 /** `arbor admin token` */
 export async function tokenCommand(
   settings: Settings,
-  { identity, ttl, audience }: { identity: string; ttl: string; audience?: string },
+  { identity: name, ttl, audience }: { identity: string; ttl: string; audience?: string },
 ): Promise<void> {
   const lifeS = parseDurationS(ttl);
   await withInstallation(settings, "update", async (host) => {
     const nowMs = host.clock();
+    const identity = await host.store.read((tx) => resolveName(tx, "identity", name, "identity"));
     await host.store.write(async (tx) => {
       if ((await tx.identities.find(identity)) === undefined) throw notFound(identities, identity);
       const change = { type: TOKEN_ISSUED, after: { audience: audience ?? "", lifeSeconds: lifeS } };
@@ -47,34 +54,65 @@ export async function bindCommand(
   { json = false, ...binding }: HostBinding & { json?: boolean },
 ): Promise<void> {
   await withInstallation(settings, "update", async (host) => {
-    const uid = await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() }));
-    const { identity: identityUid, role: roleUid, group: groupUid } = binding;
+    const uids = await host.store.read(async (tx) => ({
+      identity: await resolveName(tx, "identity", binding.identity, "identity"),
+      role: await resolveName(tx, "role", binding.role, "role"),
+      group: await resolveName(tx, "group", binding.group, "group"),
+    }));
+    const context = { ids: randomIds, nowMs: host.clock() };
+    const uid = await host.store.write((tx) => bindIdentity(tx, { ...binding, ...uids }, context));
+    const { identity: identityUid, role: roleUid, group: groupUid } = uids;
     print(json ? JSON.stringify({ uid, identityUid, roleUid, groupUid }) : uid);
   });
 }
 
-/** `arbor admin unbind` */
-export async function unbindCommand(settings: Settings, uid: string): Promise<void> {
-  await withInstallation(settings, "update", (host) =>
-    host.store.write((tx) => unbindIdentity(tx, uid, { ids: randomIds, nowMs: host.clock() })),
-  );
+/**
+ * `arbor admin unbind`
+ *
+ * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer
+ */
+export async function unbindCommand(
+  settings: Settings,
+  uid: string,
+  { yes = false }: { readonly yes?: boolean },
+): Promise<void> {
+  if (!yes) requireTerminal();
+  await withInstallation(settings, "update", async (host) => {
+    if (!yes)
+      await confirmDelete(
+        formatNamed("role binding", describeRow(await host.store.read((tx) => readBinding(tx, uid))), uid),
+      );
+    await host.store.write((tx) => unbindIdentity(tx, uid, { ids: randomIds, nowMs: host.clock() }));
+  });
+}
+
+async function readBinding(tx: Tx, uid: string): Promise<JsonObject> {
+  const { identity, role, group } = await showBinding(tx, uid);
+  const { email = "", name = "" } = identity ?? {};
+  return {
+    identity: { email: email || name },
+    ...(role && { role: { name: role.name } }),
+    ...(group && { group: { name: group.name } }),
+  };
 }
 
 /** `arbor admin identity revoke` */
-export async function revokeCommand(settings: Settings, uid: string): Promise<void> {
-  await withInstallation(settings, "update", (host) =>
-    host.store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: host.clock() })),
-  );
+export async function revokeCommand(settings: Settings, identity: string): Promise<void> {
+  await withInstallation(settings, "update", async ({ store, clock }) => {
+    const uid = await store.read((tx) => resolveName(tx, "identity", identity, "uid"));
+    await store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: clock() }));
+  });
 }
 
 /** `arbor admin group verify` */
 export async function verifyCommand(
   settings: Settings,
-  uid: string,
+  group: string,
   { kind, ...options }: RegistryNameOptions & { kind?: string },
 ): Promise<void> {
   await withInstallation(settings, "update", async (host) => {
     const context = { ids: randomIds, nowMs: host.clock() };
+    const uid = await host.store.read((tx) => resolveName(tx, "group", group, "uid"));
     const name = await host.store.write((tx) => verifyGroup(tx, uid, kind, context, options));
     if (name === undefined) return;
     const moved = `arbor: \`arbor registry move\` brings what was pushed under ${uid} to ${name}`;

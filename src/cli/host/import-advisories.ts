@@ -4,6 +4,7 @@ import type { Settings } from "../../config/config.js";
 import { findSessionUrl } from "../../config/database.js";
 import { readDatabaseTls } from "../../config/tls.js";
 import { groups } from "../../iam/groups/group.js";
+import { resolveName } from "../../iam/operator/names.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
 import { notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
@@ -28,12 +29,13 @@ export async function importCommand(
 ): Promise<void> {
   const progress = createImportProgress(process.stderr, always);
   await withInstallation(settings, "update", async ({ store, clock }) => {
-    if ((await store.read((tx) => tx.groups.find(group))) === undefined) throw notFound(groups, group);
-    const row = { type: "arbor.advisories.imported.v1", subjectUid: group };
+    const groupUid = await store.read((tx) => resolveName(tx, "group", group, "group"));
+    if ((await store.read((tx) => tx.groups.find(groupUid))) === undefined) throw notFound(groups, groupUid);
+    const row = { type: "arbor.advisories.imported.v1", subjectUid: groupUid };
     const startMs = performance.now();
     const counts = await importOsv(listRecordFiles(paths), {
       store,
-      groupUid: group,
+      groupUid,
       ids: randomIds,
       onFirstWrite: (tx) => auditOnHost(tx, row, { nowMs: clock(), ids: randomIds }),
       onMalformed(file, rule) {

@@ -1,6 +1,5 @@
-// Commands that call methods: the connection, responses as JSON, errors, and the confirmation of deletions. A token is
+// Commands that call methods: the connection, responses as JSON, and errors. A token is
 // never an argument, because other users of the machine can read arguments and the shell stores them in its history.
-import { createInterface } from "node:readline/promises";
 import {
   createRegistry,
   type DescMessage,
@@ -27,8 +26,8 @@ import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { toJsonMaskPath } from "../../codec/field-mask.js";
 import { readOption } from "../../codec/fields.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
-import { Code, CommandError, invalidFlag } from "../errors.js";
-import { escapeControls, type Output, withStdout } from "../output/terminal.js";
+import { Code, CommandError } from "../errors.js";
+import { type Output, withStdout } from "../output/terminal.js";
 import {
   describeForeignResponse,
   describeLostConnection,
@@ -37,15 +36,18 @@ import {
 } from "./connection-failure.js";
 import type { CommonFlags } from "./flags.js";
 import { formatEnumValue } from "./iam/field-flags.js";
+import { createNameResolver, type NameResolver } from "./names/resolve.js";
 import { asFlagError, findApiSetting } from "./service.js";
 
 /** What a command works with: the calls that it may make, and where it prints their responses. */
 export interface Session {
   readonly output: Output;
-  /** Calls a method; the response is the JSON of REST. */
+  /** Calls a method, after replacing names in the request by uids; the response is the JSON of REST. */
   call(method: DescMethodUnary, request: Message): Promise<JsonObject>;
   /** Calls a method that streams its responses; each is the JSON of REST. */
   follow(method: DescMethodServerStreaming, request: Message): AsyncIterable<JsonObject>;
+  /** Replaces names in requests by uids, for commands that need the uid before their call. */
+  readonly names: NameResolver;
 }
 
 const writers = createJsonWriters(createRegistry());
@@ -65,17 +67,24 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
     return error instanceof ConnectError ? toCommandError(error, { method, api, remedy }) : error;
   };
   try {
-    await withStdout((output) =>
-      work({
+    await withStdout((output) => {
+      const send: Session["call"] = async (method, request) => {
+        try {
+          return toJson(method.output, await callMethod(connection, method, request, output));
+        } catch (error) {
+          throw convert(error, method);
+        }
+      };
+      const names = createNameResolver(send);
+      return work({
         output,
+        names,
         async call(method, request) {
-          try {
-            return toJson(method.output, await callMethod(connection, method, request, output));
-          } catch (error) {
-            throw convert(error, method);
-          }
+          await names.resolve(method, request);
+          return send(method, request);
         },
         async *follow(method, request) {
+          await names.resolve(method, request);
           try {
             for await (const response of followMethod(connection, method, request, output))
               yield toJson(method.output, response);
@@ -83,8 +92,8 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
             throw convert(error, method);
           }
         },
-      }),
-    );
+      });
+    });
   } finally {
     // A connection that does not speak HTTP/2 is closed already, and would end the process with an error that nobody catches.
     if (!isBroken) connection.close();
@@ -223,42 +232,4 @@ function listNeeded(method: DescMethod): string {
     return value === undefined ? String(number) : formatEnumValue(value);
   });
   return `the ${names.length > 1 ? "capabilities" : "capability"} ${names.join(" and ")}`;
-}
-
-/** The streams of a question. */
-export interface Prompt {
-  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };
-}
-
-/**
- * Asks whether to delete something; only `y` or `yes` deletes it.
- *
- * @param what the resource in the question, such as `group 0123`
- * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
- * @throws Error for any other reply
- */
-export async function confirmDelete(what: string, prompt?: Prompt): Promise<void> {
-  await confirm(`Delete ${what}?`, prompt, "nothing was deleted");
-}
-
-/**
- * Asks a question; only `y` or `yes` goes on.
- *
- * @param declined the error after any other reply
- * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
- * @throws Error for any other reply
- */
-export async function confirm(
-  question: string,
-  { input, output }: Prompt = { input: process.stdin, output: process.stderr },
-  declined = "nothing was changed",
-): Promise<void> {
-  if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required without a terminal");
-  const lines = createInterface({ input, output, terminal: false });
-  // The end of input means no.
-  const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
-  const response = await Promise.race([lines.question(`${escapeControls(question)} [y/N] `), ended]);
-  lines.close();
-  if (!/^\s*y(es)?\s*$/i.test(response)) throw new Error(declined);
 }

@@ -1,5 +1,5 @@
 // The rows of a kind that is listed. Most kinds need nothing more; others extend it with what is special to them.
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Awaitable } from "../awaitable.js";
 import { columnOf, type Executor, rowLimit, statementFamily, TransactionPart, value } from "../statement.js";
@@ -17,6 +17,23 @@ const uidsWhere = statementFamily<{ kind: ListedKind; column: string }, { value:
         .select({ uid: table.uid })
         .from(table)
         .where(eq(columnOf(table, column), value("value")))
+        .limit(rowLimit("limit"));
+    },
+);
+
+const childrenNamed = statementFamily<
+  { kind: ListedKind },
+  { parentUid: string; name: string; limit: number },
+  ListedRow
+>(
+  ({ kind }) => `${kind.counter}`,
+  ({ kind }) =>
+    (q, t) => {
+      const table = kind.table(t);
+      return q
+        .select({ uid: table.uid })
+        .from(table)
+        .where(and(eq(columnOf(table, kind.parent), value("parentUid")), eq(columnOf(table, "name"), value("name"))))
         .limit(rowLimit("limit"));
     },
 );
@@ -72,6 +89,12 @@ export class ListedTable<Row extends ListedRow, Patch extends object = Partial<R
   /** The uids of rows whose `column` has this value, at most `limit`. */
   async findUidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
     const rows = await this.all(uidsWhere({ kind: this.kind, column }), { value, limit });
+    return rows.map(({ uid }) => uid);
+  }
+
+  /** The uids of the children of a group that have this name, at most `limit`; for kinds with names. */
+  async findChildrenNamed(parentUid: string, name: string, limit: number): Promise<string[]> {
+    const rows = await this.all(childrenNamed({ kind: this.kind }), { parentUid, name, limit });
     return rows.map(({ uid }) => uid);
   }
 

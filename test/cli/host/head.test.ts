@@ -49,6 +49,6 @@ describe("a command whose output nobody reads", { concurrency: 2 }, () => {
   }
 
   it("a command that fails ends with its own code, also if nobody reads its error", () => {
-    assert.equal(runUnread(["admin", "unbind", "x"], "2>&1").output[3], "ended with 5\n");
+    assert.equal(runUnread(["admin", "unbind", "x", "--yes"], "2>&1").output[3], "ended with 5\n");
   });
 });

@@ -6,10 +6,12 @@ import {
   DropBindingRequestSchema,
   ListBindingsRequestSchema,
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
+import { confirmDelete, requireTerminal } from "../../output/confirm.js";
+import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { confirmDelete, withSession } from "../session.js";
+import { type Session, withSession } from "../session.js";
 
 /** The flags of `arbor auth bindings list`. */
 export interface ListFlags extends CommonFlags {
@@ -67,12 +69,28 @@ export interface DropFlags extends CommonFlags {
  * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer; the error of the service
  */
 export async function dropOwnBinding(uid: string, { yes = false, ...flags }: DropFlags): Promise<void> {
-  if (!yes) await confirmDelete(`binding ${uid}`);
+  if (!yes) requireTerminal();
   await withSession(flags, async ({ call, output }) => {
+    if (!yes) await confirmDelete(formatNamed("binding", await describeOwn(call, uid), uid));
     const response = await call(dropBinding, create(DropBindingRequestSchema, { uid }));
     const empty = formatResponse(flags.output, response, () => [], output.terminal);
     await output.write(isTable(flags.output) ? `dropped ${escapeControls(uid)}\n` : empty);
   });
+}
+
+// No method gets one binding of the caller, who has few.
+async function describeOwn(call: Session["call"], uid: string): Promise<string> {
+  for (const pending of [false, true]) {
+    let pageToken = "";
+    do {
+      const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE, pageToken });
+      const response = await call(listBindings, request);
+      const found = ((response.bindings ?? []) as JsonObject[]).find((row) => row.uid === uid);
+      if (found !== undefined) return describeRow(found);
+      pageToken = text(response.nextPageToken);
+    } while (pageToken !== "");
+  }
+  return "";
 }
 
 function text(value: unknown): string {

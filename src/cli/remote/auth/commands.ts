@@ -90,6 +90,7 @@ export function addAuthCommands(arbor: Command): void {
     .action(async (flags) => (await import("./pull-token.js")).listPullTokens(flags));
   addCommonFlags(pullToken.command("revoke <uid>"))
     .description("revoke a pull token")
+    .option("--yes", "do not ask for confirmation")
     .action(async (uid, flags) => (await import("./pull-token.js")).revokePullToken(uid, flags));
 
   // Not HELPER_ACTIONS, whose module would be loaded for all commands of auth.

@@ -17,6 +17,8 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../../kernel/ids.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
+import { confirm, requireTerminal } from "../../output/confirm.js";
+import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { type CommonFlags, isTable } from "../flags.js";
 import { fetchIssuer, resolveApi } from "../service.js";
@@ -157,17 +159,33 @@ function isPullToken({ name, staticKeys }: JsonObject): boolean {
   return String(name).startsWith(PREFIX) && (staticKeys as JsonObject | undefined)?.issuer === ISSUER;
 }
 
+/** The flags of `arbor auth pull-token revoke`. */
+export interface RevokeFlags extends CommonFlags {
+  /** Whether to skip the confirmation. */
+  readonly yes?: boolean;
+}
+
 /**
  * `arbor auth pull-token revoke`: deletes the identity and its bindings.
  *
- * @throws CommandError INVALID_ARGUMENT for the uid of another identity; the error of the service
+ * @throws CommandError INVALID_ARGUMENT for another identity, and without `--yes` where no person can answer; the error of
+ * the service
  */
-export async function revokePullToken(uid: string, flags: CommonFlags): Promise<void> {
+export async function revokePullToken(text: string, { yes = false, ...flags }: RevokeFlags): Promise<void> {
+  if (!yes) requireTerminal();
   await withSession(flags, async ({ call, output }) => {
-    const identity = await call(IdentitiesService.method.getIdentity, create(GetIdentityRequestSchema, { uid }));
-    if (!isPullToken(identity)) throw invalidFlag("uid", `${uid} is no pull token`);
+    const request = create(GetIdentityRequestSchema, { uid: text });
+    const identity = await call(IdentitiesService.method.getIdentity, request);
+    if (!isPullToken(identity)) throw invalidFlag("uid", `${text} is no pull token`);
+    const uid = String(identity.uid);
+    if (!yes)
+      await confirm(
+        `Revoke ${formatNamed("pull token", String(identity.name), uid)}?`,
+        undefined,
+        "nothing was revoked",
+      );
     await call(IdentitiesService.method.deleteIdentity, create(DeleteIdentityRequestSchema, { uid }));
-    const text = formatResponse(flags.output, {}, () => [], output.terminal);
-    await output.write(isTable(flags.output) ? `revoked ${uid}\n` : text);
+    const empty = formatResponse(flags.output, {}, () => [], output.terminal);
+    await output.write(isTable(flags.output) ? `revoked ${uid}\n` : empty);
   });
 }

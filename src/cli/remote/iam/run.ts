@@ -13,11 +13,13 @@ import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { buildCallbackPath } from "../../../kernel/web.js";
 import { invalidFlag } from "../../errors.js";
+import { confirm, confirmDelete, requireTerminal } from "../../output/confirm.js";
+import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { createProgress, escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
-import { confirm, confirmDelete, type Session, withSession } from "../session.js";
+import { type Session, withSession } from "../session.js";
 import { type ColumnFlags, selectColumns } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { applyFilters, type FilterFlags } from "./filters.js";
@@ -178,19 +180,34 @@ export async function runUpdate(
 export async function runDelete(
   resource: ResourceCommand,
   method: DescMethodUnary,
-  uid: string,
+  text: string,
   given: OneFlags & { readonly yes?: boolean },
 ): Promise<void> {
-  if (!given.yes) await confirmDelete(`${resource.singular} ${uid}`);
-  await withSession(given, async ({ call, output }) => {
-    const response = await call(method, buildUidRequest(method, uid));
+  if (!given.yes) requireTerminal();
+  await withSession(given, async (session) => {
+    const { call, names, output } = session;
+    const request = buildUidRequest(method, text);
+    await names.resolve(method, request);
+    const uid = String(getField(request, getFieldByName(method.input, "uid")));
+    if (!given.yes) {
+      const name = uid === text ? await readName(session, resource.methods.get, uid) : text;
+      await confirmDelete(formatNamed(resource.singular, name, uid));
+    }
+    const response = await call(method, request);
     const { output: format } = given;
-    const text = isTable(format)
+    const done = isTable(format)
       ? `deleted ${escapeControls(uid)}\n`
       : formatResponse(format, response, () => [], output.terminal);
-    await output.write(text);
+    await output.write(done);
     if (resource.deletionNote !== undefined) process.stderr.write(`arbor: ${resource.deletionNote}\n`);
   });
+}
+
+// Who may delete a resource need not be allowed to read it: the question then has the uid alone.
+async function readName({ call }: Session, get: DescMethodUnary | undefined, uid: string): Promise<string> {
+  if (get === undefined) return "";
+  const row = await call(get, buildUidRequest(get, uid)).catch(() => ({}));
+  return describeRow(row);
 }
 
 /** The arguments and flags of an action. */
@@ -216,11 +233,24 @@ export async function runAction(
   if (mask !== undefined && getField(request, mask) === undefined) {
     setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
   }
-  if (destructive && !given.yes) await confirm(`Run ${name} of ${values.join(" ")}?`);
+  if (destructive && !given.yes) requireTerminal();
   await withSession(given, async (session) => {
+    if (destructive && !given.yes) {
+      await session.names.resolve(method, request);
+      await confirm(`Run ${name} of ${formatArguments(request, args, values)}?`);
+    }
     if (shown !== undefined) await printPages({ method, columns: shown }, request, given, session);
     else await printResponse({}, session, method, request, given);
   });
+}
+
+// The texts that were given, each with the uid where it is a name.
+function formatArguments(request: Message, args: readonly FieldArgument[], values: readonly string[]): string {
+  const shown = args.map(({ field }, i) => {
+    const [text = "", uid] = [values[i], getField(request, field)];
+    return typeof uid !== "string" || uid === text ? text : `${text} (${uid})`;
+  });
+  return shown.join(" ");
 }
 
 async function printResponse(

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { describe, it } from "node:test";
 import { CommandError } from "../../../src/cli/errors.js";
-import { confirmDelete } from "../../../src/cli/remote/session.js";
+import { confirmDelete } from "../../../src/cli/output/confirm.js";
 
 function terminal(isTTY: boolean): PassThrough & { isTTY: boolean } {
   return Object.assign(new PassThrough(), { isTTY });

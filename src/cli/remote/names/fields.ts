@@ -1,0 +1,118 @@
+// Which fields of requests hold uids, and of which kinds of resources. Names in these fields are resolved to uids.
+import type { DescField, DescMethod } from "@bufbuild/protobuf";
+
+/** A kind of resource that commands accept the names of. */
+export type Kind =
+  | "group"
+  | "identity"
+  | "role"
+  | "role binding"
+  | "own role binding"
+  | "identity provider"
+  | "account association"
+  | "group invite"
+  | "external group role mapping"
+  | "repo"
+  | "tag"
+  | "subscription"
+  | "advisory";
+
+/** The kinds of the uids of a service: that of its resource, and those of the parents of its resource. */
+interface ServiceKinds {
+  readonly resource: Kind;
+  readonly parents: readonly Kind[];
+}
+
+const inGroup = (resource: Kind): ServiceKinds => ({ resource, parents: ["group"] });
+const groups = inGroup("group");
+const repos = inGroup("repo");
+
+// By the name of the service without its package, because versions 2 and 2beta1 have the same fields.
+const services: Readonly<Record<string, ServiceKinds>> = {
+  GroupsService: groups,
+  IdentitiesService: inGroup("identity"),
+  RolesService: inGroup("role"),
+  RoleBindingsService: inGroup("role binding"),
+  IdentityProvidersService: inGroup("identity provider"),
+  AccountAssociationsService: inGroup("account association"),
+  GroupInvitesService: inGroup("group invite"),
+  ExternalGroupRoleMappingsService: { resource: "external group role mapping", parents: ["identity provider"] },
+  TermsService: groups,
+  ReposService: repos,
+  ImagesService: repos,
+  TagsService: { resource: "tag", parents: ["repo"] },
+  SubscriptionsService: inGroup("subscription"),
+  EventsService: inGroup("subscription"),
+  AdvisoriesService: inGroup("advisory"),
+  Advisories: inGroup("advisory"),
+  Registry: repos,
+  BindingsService: { resource: "own role binding", parents: [] },
+};
+
+/** The kinds that a field may name which takes any resource of an organisation. */
+const anyKind: readonly Kind[] = ["group", "repo", "identity", "role", "identity provider"];
+
+// By the name of the field, where it says the kind whatever the service is.
+const byName: Readonly<Record<string, readonly Kind[]>> = {
+  group: ["group"],
+  group_uid: ["group"],
+  role: ["role"],
+  role_uid: ["role"],
+  default_role: ["role"],
+  identity: ["identity"],
+  identity_uid: ["identity"],
+  actor: ["identity"],
+  identity_provider_uid: ["identity provider"],
+  repo_uid: ["repo"],
+  repo_id: ["repo"],
+  registry_id: ["group"],
+  subscription: ["subscription"],
+};
+
+// By the names of message and field, where the name of the field alone does not say it.
+const byMessage: Readonly<Record<string, readonly Kind[]>> = {
+  "ExternalGroupRoleMapping.scope": ["group"],
+  "BatchDeleteExternalGroupRoleMappingsRequest.names": ["external group role mapping"],
+  "ServiceBindings.service_bindings": ["identity"],
+  "Chainguard.service_bindings": ["identity"],
+  "ListEventsRequest.scope": anyKind,
+  "ListEventsRequest.subject": anyKind,
+  "ListEventsRequest.actor": ["identity"],
+  "TailEventsRequest.scope": anyKind,
+  "TailEventsRequest.subject": anyKind,
+  "TailEventsRequest.actor": ["identity"],
+  "TailRequest.scope": ["group"],
+  "TailRequest.subject": anyKind,
+  "GetChainRequest.scope": ["group"],
+  "ListChainEntriesRequest.scope": ["group"],
+  "CreateAdvisoryRequest.parent_id": ["group"],
+  "CreateAdvisoryEventRequest.parent_id": ["advisory"],
+  "AdvisoryEventFilter.parent_id": ["advisory"],
+  "DeleteAdvisoryRequest.id": ["advisory"],
+  "Advisory.id": ["advisory"],
+  "AdvisoryFilter.id": ["advisory"],
+  "CreateDeploymentRequest.parent_id": ["repo"],
+  "GetRepoCountBySourceRequest.id": ["repo"],
+  "ManifestDigestCountFilter.parent_id": ["group", "repo"],
+  "Tag.id": ["tag"],
+  "TagHistoryFilter.parent_id": ["tag"],
+};
+
+/** Finds the kinds of the resources whose uids a field of a method's request holds; undefined for other fields. */
+export function findKinds(method: DescMethod, field: DescField): readonly Kind[] | undefined {
+  const message = field.parent.name;
+  const kinds = services[method.parent.name];
+  if (kinds === undefined) return byMessage[`${message}.${field.name}`];
+  const { resource, parents } = kinds;
+  if (message === "UIDPFilter") {
+    const above = [...new Set<Kind>([...parents, "group"])];
+    if (field.name === "children_of" || field.name === "descendants_of") return above;
+    if (field.name === "ancestors_of") return [...new Set([...above, resource])];
+    return field.name === "ids" ? [resource] : undefined;
+  }
+  const named = byMessage[`${message}.${field.name}`] ?? byName[field.name];
+  // A message is no name, and a field such as `role` of a group invite is one.
+  if (named !== undefined) return field.message === undefined ? named : undefined;
+  if (field.name === "parent") return parents;
+  return field.name === "uid" ? [resource] : undefined;
+}

@@ -1,0 +1,225 @@
+// Looks the names of resources up in the lists of the service, where the caller has roles and nowhere else: groups of other
+// organisations may be visible to everybody, and must not be taken for the caller's own.
+import { create, type DescMessage, type DescMethodUnary, type JsonObject, type Message } from "@bufbuild/protobuf";
+import { BindingsService, ListBindingsRequestSchema } from "#gen/arbor/bindings/v1/bindings_pb.js";
+import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
+import { rootOf } from "../../../kernel/uidp.js";
+import { Code, CommandError } from "../../errors.js";
+import type { Session } from "../session.js";
+import type { Kind } from "./fields.js";
+
+type Call = Session["call"];
+
+const PAGE_SIZE = 200;
+/** How many uids an error about an ambiguous name lists. */
+const MAX_LISTED = 20;
+
+/** The kinds that have names, with the method that lists them by name. */
+const lists: Partial<Readonly<Record<Kind, DescMethodUnary>>> = {
+  group: GroupsService.method.listGroups,
+  identity: IdentitiesService.method.listIdentities,
+  role: RolesService.method.listRoles,
+  repo: ReposService.method.listRepos,
+  "identity provider": IdentityProvidersService.method.listIdentityProviders,
+  "account association": AccountAssociationsService.method.listAccountAssociations,
+  tag: TagsService.method.listTags,
+};
+
+/** The commands that list the resources of a kind. */
+const listCommands: Readonly<Record<Kind, string>> = {
+  group: "arbor iam groups list",
+  identity: "arbor iam identities list",
+  role: "arbor iam roles list",
+  "role binding": "arbor iam role-bindings list",
+  "own role binding": "arbor auth bindings list",
+  "identity provider": "arbor iam identity-providers list",
+  "account association": "arbor iam account-associations list",
+  "group invite": "arbor iam group-invites list",
+  "external group role mapping": "arbor iam group-mappings list",
+  repo: "arbor registry repos list",
+  tag: "arbor registry tags list",
+  subscription: "arbor events subscriptions list",
+  advisory: "arbor advisories list",
+};
+
+/** Where the caller has roles: the names of groups by their uids. */
+export interface Reach {
+  readonly organisations: ReadonlyMap<string, string>;
+  /** Those organisations, and the groups to which the caller is bound. */
+  readonly groups: ReadonlyMap<string, string>;
+}
+
+/** What lookups work with. */
+interface Lookup {
+  readonly call: Call;
+  readonly reach: Reach;
+}
+
+/** Reads where the caller has roles. */
+export async function readReach(call: Call): Promise<Reach> {
+  const organisations = new Map<string, string>();
+  const groups = new Map<string, string>();
+  const request = create(ListBindingsRequestSchema, { pageSize: PAGE_SIZE });
+  for await (const { organization, group } of readPages(call, BindingsService.method.listBindings, request)) {
+    const { uid: rootUid, name: rootName } = (organization ?? group) as JsonObject;
+    organisations.set(String(rootUid), String(rootName));
+    groups.set(String(rootUid), String(rootName));
+    const { uid, name } = group as JsonObject;
+    groups.set(String(uid), String(name));
+  }
+  return { organisations, groups };
+}
+
+async function* readPages(
+  call: Call,
+  method: DescMethodUnary,
+  request: Message & { pageToken?: string },
+): AsyncGenerator<JsonObject> {
+  do {
+    const { nextPageToken, ...response } = await call(method, request);
+    for (const rows of Object.values(response)) if (Array.isArray(rows)) yield* rows as JsonObject[];
+    request.pageToken = typeof nextPageToken === "string" ? nextPageToken : "";
+  } while (request.pageToken !== "");
+}
+
+/**
+ * Finds the uid of the one resource that has a name.
+ *
+ * @throws CommandError NOT_FOUND for none, INVALID_ARGUMENT for several, whose uids it lists; the error of the service
+ */
+export async function findOne(lookup: Lookup, kinds: readonly Kind[], text: string): Promise<string> {
+  const found = new Map<string, Kind>();
+  let denied: unknown;
+  for (const kind of kinds) {
+    try {
+      for (const uid of await findAll(lookup, kind, text)) found.set(uid, kind);
+    } catch (error) {
+      // Where several kinds may be meant, the caller need not be allowed to list each.
+      if (kinds.length === 1 || !(error instanceof CommandError) || error.code !== Code.PermissionDenied) throw error;
+      denied ??= error;
+    }
+  }
+  const [uid, ...others] = found.keys();
+  if (uid !== undefined && others.length === 0) return uid;
+  if (uid === undefined) throw denied ?? buildAbsent(kinds, text);
+  const lines = [...found].slice(0, MAX_LISTED).map(([one, kind]) => `  ${kind} ${one}`);
+  if (found.size > MAX_LISTED) lines.push(`  and ${found.size - MAX_LISTED} more`);
+  throw new CommandError(
+    Code.InvalidArgument,
+    [`${text} is the name of several; give the path of the group before it, or a uid:`, ...lines].join("\n"),
+  );
+}
+
+function buildAbsent(kinds: readonly Kind[], text: string): CommandError {
+  const commands = kinds.map((kind) => listCommands[kind]).join(", ");
+  const [kind = "group"] = kinds;
+  const nameless = kinds.every((one) => lists[one] === undefined);
+  if (nameless) {
+    return new CommandError(
+      Code.InvalidArgument,
+      `${text} is no uid, and resources of this kind (${kind}) have no names; to list them: ${commands}`,
+    );
+  }
+  const what = kinds.includes("identity") && text.includes("@") ? `person has the e-mail address` : undefined;
+  const spelled = what ?? `${kinds.join(" or ")} is named`;
+  return new CommandError(
+    Code.NotFound,
+    `no ${spelled} ${text} where you have roles; to list: ${what === undefined ? commands : listCommands["role binding"]}`,
+  );
+}
+
+async function findAll(lookup: Lookup, kind: Kind, text: string): Promise<readonly string[]> {
+  if (kind === "group") return findGroups(lookup, text);
+  if (kind === "tag") return findTags(lookup, text);
+  if (kind === "identity" && text.includes("@")) return findPeople(lookup, text);
+  const method = lists[kind];
+  if (method === undefined) return [];
+  // An association has the uid of its group.
+  if (kind === "account association" && text.includes("/")) return findGroups(lookup, text);
+  const slash = text.lastIndexOf("/");
+  if (slash < 0) return findNamed(lookup, method, text);
+  const uids: string[] = [];
+  for (const group of await findGroups(lookup, text.slice(0, slash))) {
+    uids.push(...(await findNamed(lookup, method, text.slice(slash + 1), group)));
+  }
+  return uids;
+}
+
+/** Finds groups by a path that begins with an organisation of the caller, or with a group to which it is bound. */
+async function findGroups(lookup: Lookup, path: string): Promise<string[]> {
+  const [first, ...rest] = path.split("/");
+  let uids = [...lookup.reach.groups].filter(([, name]) => name === first).map(([uid]) => uid);
+  for (const name of rest) {
+    const below: string[] = [];
+    for (const uid of uids) below.push(...(await findNamed(lookup, GroupsService.method.listGroups, name, uid)));
+    uids = below;
+  }
+  return [...new Set(uids)];
+}
+
+/** Finds resources by their name: the children of a group or repo, or else all in the organisations of the caller. */
+async function findNamed(
+  { call, reach }: Lookup,
+  method: DescMethodUnary,
+  name: string,
+  parent = "",
+): Promise<string[]> {
+  // An empty name would filter nothing.
+  if (name === "") return [];
+  const request = createRequest(method.input, {
+    ...{ name, pageSize: PAGE_SIZE },
+    ...(parent !== "" && { uidp: { childrenOf: parent } }),
+  });
+  const uids: string[] = [];
+  for await (const row of readPages(call, method, request)) {
+    const uid = String(row.uid);
+    // Built-in roles are in no organisation.
+    const isBuiltIn = method.parent === RolesService && !uid.includes("/");
+    if (row.name === name && (isBuiltIn || reach.organisations.has(rootOf(uid)))) uids.push(uid);
+  }
+  return uids;
+}
+
+function createRequest(input: DescMessage, values: Readonly<Record<string, unknown>>): Message {
+  return create(input, values);
+}
+
+async function findTags(lookup: Lookup, text: string): Promise<string[]> {
+  const colon = text.lastIndexOf(":");
+  if (colon < 1) {
+    throw new CommandError(
+      Code.InvalidArgument,
+      `${text} must be a uid, or a repo, a colon and a tag, such as acme.example/app:latest`,
+    );
+  }
+  const uids: string[] = [];
+  for (const repo of await findAll(lookup, "repo", text.slice(0, colon))) {
+    const request = createRequest(TagsService.method.listTags.input, {
+      ...{ name: text.slice(colon + 1), pageSize: PAGE_SIZE, uidp: { childrenOf: repo } },
+      ...{ includeReferrers: true, includeDates: true, includeEpochs: true },
+    });
+    for await (const row of readPages(lookup.call, TagsService.method.listTags, request)) {
+      if (row.name === text.slice(colon + 1)) uids.push(String(row.uid));
+    }
+  }
+  return uids;
+}
+
+/** Finds people by their confirmed address, among the role bindings that the caller may list. */
+async function findPeople({ call, reach }: Lookup, email: string): Promise<string[]> {
+  const { listRoleBindings } = RoleBindingsService.method;
+  const uids = new Set<string>();
+  const request = createRequest(listRoleBindings.input, { pageSize: PAGE_SIZE });
+  for await (const { uid, identity } of readPages(call, listRoleBindings, request)) {
+    const person = identity as JsonObject | undefined;
+    if (person?.email === email && reach.organisations.has(rootOf(String(uid)))) uids.add(String(person.uid));
+  }
+  return [...uids];
+}
