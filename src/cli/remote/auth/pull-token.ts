@@ -21,6 +21,7 @@ import { confirm, requireTerminal } from "../../output/confirm.js";
 import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { type CommonFlags, isTable } from "../flags.js";
+import { findLastSeen } from "../iam/last-seen.js";
 import { fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 
@@ -144,14 +145,15 @@ export async function listPullTokens({ group, ...flags }: ListFlags): Promise<vo
   });
 }
 
-function toRow({ uid, name, staticKeys, createTime, lastSeenTime }: JsonObject): JsonObject {
+function toRow(identity: JsonObject): JsonObject {
+  const { uid, name, staticKeys, createTime } = identity;
   const { expirationTime = "" } = staticKeys as JsonObject;
   return {
     uid: uid ?? "",
     name: name ?? "",
     expireTime: expirationTime,
     createTime: createTime ?? "",
-    lastSeenTime: lastSeenTime ?? "",
+    lastSeenTime: findLastSeen(identity),
   };
 }
 

@@ -12,6 +12,7 @@ import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import type { ListColumn } from "../../output/format.js";
 import { createColumn } from "./columns.js";
+import { findLastSeen } from "./last-seen.js";
 
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
@@ -132,7 +133,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
       uid,
       name,
       { title: "ASSUMED BY", cell: present("claimMatch", "staticKeys", "awsIdentity", "servicePrincipal") },
-      createColumn("LAST SEEN", "lastSeenTime"),
+      { ...createColumn("LAST SEEN", "lastSeenTime"), cell: findLastSeen },
       description,
     ],
   },

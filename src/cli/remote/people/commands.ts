@@ -8,6 +8,18 @@ export function addPeopleCommands(arbor: Command): void {
   const whoami = addCommonFlags(arbor.command("whoami"))
     .description("print who you are to the service, and what you may do")
     .action(async (flags) => (await import("./whoami.js")).printCaller(flags));
+  const members = arbor.command("members").description("who holds roles in a group");
+  const list = addCommonFlags(members.command("list"))
+    .description("list the people and workloads of a group, with their roles, also those from groups above it")
+    .requiredOption("--group <uid>", "the group")
+    .action(async (flags) => (await import("./members.js")).listMembers(flags));
+  const iam = "chainguard.platform.iam.v2beta1";
+  setMethods(
+    list,
+    `${iam}.GroupsService/GetGroup`,
+    `${iam}.RoleBindingsService/ListRoleBindings`,
+    `${iam}.IdentitiesService/ListIdentities`,
+  );
   setMethods(
     whoami,
     "chainguard.platform.auth.Auth/Validate",

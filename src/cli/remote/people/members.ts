@@ -1,0 +1,130 @@
+// `arbor members list`: who holds roles in a group, from its role bindings, those of the groups above it, and the identities.
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { GetGroupRequestSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { IdentitiesService, ListIdentitiesRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import {
+  ListRoleBindingsRequestSchema,
+  RoleBindingsService,
+} from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { ANONYMOUS_UID } from "../../../kernel/ids.js";
+import { lineageOf, parentOf } from "../../../kernel/uidp.js";
+import { createListFormatter, type ListColumn } from "../../output/format.js";
+import type { CommonFlags } from "../flags.js";
+import { findLastSeen } from "../iam/last-seen.js";
+import { type Session, withSession } from "../session.js";
+
+type Call = Session["call"];
+
+const PAGE_SIZE = 200;
+
+/** The flags of `arbor members list`. */
+export interface MembersFlags extends CommonFlags {
+  readonly group: string;
+}
+
+/** A role of a member, and the group in which it is bound. */
+interface MemberRole {
+  readonly uid: string;
+  readonly name: string;
+  readonly groupUid: string;
+  readonly groupName: string;
+  readonly inherited: boolean;
+}
+
+interface Member {
+  readonly uid: string;
+  readonly kind: "person" | "workload" | "anybody";
+  readonly name: string;
+  readonly email: string;
+  /** When it was last seen; empty if it never was, and of people, of whom only they themselves learn it. */
+  readonly lastSeenTime: string;
+  readonly roles: MemberRole[];
+}
+
+const columns: readonly ListColumn[] = [
+  { title: "UID", cell: ({ uid }) => text(uid) },
+  { title: "KIND", cell: ({ kind }) => text(kind) },
+  { title: "NAME", cell: ({ name }) => text(name) },
+  { title: "E-MAIL", cell: ({ email }) => text(email) },
+  { title: "ROLES", cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", ") },
+  { title: "LAST SEEN", cell: ({ lastSeenTime }) => text(lastSeenTime) },
+];
+
+function formatRole({ name, inherited, groupName, groupUid }: MemberRole): string {
+  return inherited ? `${name} from ${groupName || groupUid}` : name;
+}
+
+/** `arbor members list`: people first, then workloads, by name. */
+export async function listMembers({ group: named, ...flags }: MembersFlags): Promise<void> {
+  await withSession(flags, async ({ call, output }) => {
+    const list = createListFormatter(flags.output, "members", columns, output.terminal);
+    const { uid } = await call(GroupsService.method.getGroup, create(GetGroupRequestSchema, { uid: named }));
+    const members = await readMembers(call, text(uid));
+    const order = (one: Member) => `${one.kind} ${one.name.toLowerCase()} ${one.uid}`;
+    const sorted = [...members.values()].sort((a, b) => (order(a) < order(b) ? -1 : 1));
+    await output.write(list.page(sorted as unknown as JsonObject[]));
+    await output.write(list.end({}));
+  });
+}
+
+async function readMembers(call: Call, group: string): Promise<ReadonlyMap<string, Member>> {
+  const members = new Map<string, Member>();
+  // A role that is bound in a group is effective in all groups below it.
+  for (const at of lineageOf(group)) {
+    for await (const { identity, role, group: bound } of listBindings(call, at)) {
+      const { uid } = (identity ?? {}) as JsonObject;
+      const member = members.get(text(uid)) ?? createMember(text(uid), (identity ?? {}) as JsonObject);
+      members.set(member.uid, member);
+      const { uid: roleUid, name: roleName } = (role ?? {}) as JsonObject;
+      const { name: groupName } = (bound ?? {}) as JsonObject;
+      const names = { uid: text(roleUid), name: text(roleName), groupUid: at, groupName: text(groupName) };
+      member.roles.push({ ...names, inherited: at !== group });
+    }
+  }
+  // The identities that are in the group itself are shown without a role as well.
+  for await (const identity of listIdentities(call, { childrenOf: group })) addIdentity(members, identity);
+  const elsewhere = [...members.values()].filter(({ uid, kind }) => kind === "workload" && parentOf(uid) !== group);
+  for (let i = 0; i < elsewhere.length; i += PAGE_SIZE) {
+    const ids = elsewhere.slice(i, i + PAGE_SIZE).map(({ uid }) => uid);
+    for await (const identity of listIdentities(call, { ids })) addIdentity(members, identity);
+  }
+  return members;
+}
+
+function createMember(uid: string, { name, email }: JsonObject): Member {
+  const kind = uid === ANONYMOUS_UID ? "anybody" : uid.includes("/") ? "workload" : "person";
+  return { uid, kind, name: text(name), email: text(email), lastSeenTime: "", roles: [] };
+}
+
+function addIdentity(members: Map<string, Member>, identity: JsonObject): void {
+  const uid = text(identity.uid);
+  const member = members.get(uid) ?? createMember(uid, identity);
+  members.set(uid, { ...member, lastSeenTime: findLastSeen(identity) });
+}
+
+async function* listBindings(call: Call, group: string): AsyncGenerator<JsonObject> {
+  let pageToken = "";
+  do {
+    const request = create(ListRoleBindingsRequestSchema, { group, pageSize: PAGE_SIZE, pageToken });
+    const response = await call(RoleBindingsService.method.listRoleBindings, request);
+    yield* (response.roleBindings ?? []) as JsonObject[];
+    pageToken = text(response.nextPageToken);
+  } while (pageToken !== "");
+}
+
+async function* listIdentities(
+  call: Call,
+  uidp: { readonly childrenOf?: string; readonly ids?: string[] },
+): AsyncGenerator<JsonObject> {
+  let pageToken = "";
+  do {
+    const request = create(ListIdentitiesRequestSchema, { uidp, pageSize: PAGE_SIZE, pageToken });
+    const response = await call(IdentitiesService.method.listIdentities, request);
+    yield* (response.identities ?? []) as JsonObject[];
+    pageToken = text(response.nextPageToken);
+  } while (pageToken !== "");
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
