@@ -156,28 +156,31 @@ describe("the packed service on Node 24, installed with npm 12 where there is no
     assert.equal(existsSync(compiled), false);
   });
 
-  it("starts, answers and stops", async () => {
-    const serve = ["serve", "--data", join(project, "data"), "--listen", "127.0.0.1:0", "--no-access-log"];
-    const child = spawn(join(project, "node_modules/.bin/arbor"), serve, { cwd: project, env, timeout: START_MS });
-    service = child;
-    const closed = once(child, "close");
-    let stderr = "";
-    child.stderr.on("data", (chunk) => {
-      stderr += chunk;
+  for (const workers of [1, 2]) {
+    it(`starts with ${workers} workers, answers and stops`, async () => {
+      const address = ["--listen", "127.0.0.1:0", "--workers", String(workers)];
+      const serve = ["serve", "--data", join(project, "data"), ...address, "--no-access-log"];
+      const child = spawn(join(project, "node_modules/.bin/arbor"), serve, { cwd: project, env, timeout: START_MS });
+      service = child;
+      const closed = once(child, "close");
+      let stderr = "";
+      child.stderr.on("data", (chunk) => {
+        stderr += chunk;
+      });
+      const [line] = await Promise.race([once(child.stdout, "data"), closed.then(() => [""])]);
+      const url = /^arbor listening on (\S+)\n$/.exec(String(line))?.[1];
+      assert.ok(url, stderr);
+      const response = await fetch(`${url}/readyz`);
+      assert.equal(response.status, 200, await response.text());
+      // The documentation is installed with it, and `/` leads there.
+      assert.match(await (await fetch(url)).text(), /href="\/docs\/guide\/"/);
+      assert.match(await (await fetch(`${url}/docs/guide/`)).text(), /href="\/docs\/guide\/settings\.md"/);
+      const page = await fetch(`${url}/docs/guide/settings.md`);
+      assert.equal(await page.text(), readFileSync(join(PROJECT, "docs/settings.md"), "utf8"));
+      child.kill("SIGTERM");
+      assert.deepEqual(await closed, [0, null]);
     });
-    const [line] = await Promise.race([once(child.stdout, "data"), closed.then(() => [""])]);
-    const url = /^arbor listening on (\S+)\n$/.exec(String(line))?.[1];
-    assert.ok(url, stderr);
-    const response = await fetch(`${url}/readyz`);
-    assert.equal(response.status, 200, await response.text());
-    // The documentation is installed with it, and `/` leads there.
-    assert.match(await (await fetch(url)).text(), /href="\/docs\/guide\/"/);
-    assert.match(await (await fetch(`${url}/docs/guide/`)).text(), /href="\/docs\/guide\/settings\.md"/);
-    const page = await fetch(`${url}/docs/guide/settings.md`);
-    assert.equal(await page.text(), readFileSync(join(PROJECT, "docs/settings.md"), "utf8"));
-    child.kill("SIGTERM");
-    assert.deepEqual(await closed, [0, null]);
-  });
+  }
 });
 
 function packageOf(url: string): string {
