@@ -177,7 +177,7 @@ describe("commands on the host", () => {
     const [bound] = await onHost([...bind, "--internal"]);
     const binding = bound?.stdout.trim() ?? "";
     assert.match(binding, new RegExp(`^${acme.group}/[0-9a-f]{16}$`));
-    const [listed, table, early] = await onHost(role("list", "--json"), role("list"), role("delete", uid));
+    const [listed, table, early] = await onHost(role("list", "--json"), role("list"), role("delete", uid, "--yes"));
     const { createTime, ...shown } = JSON.parse(listed?.stdout ?? "");
     assert.match(createTime, /^\d{4}-/);
     assert.deepEqual(shown, {
@@ -187,8 +187,8 @@ describe("commands on the host", () => {
     assert.match(table?.stdout ?? "", /^UID +NAME +BOUND +CAPABILITIES\n[0-9a-f]{40} +editors +1 +internal,repo/);
     assert.match(early?.stderr ?? "", /^arbor: Precondition failed: cannot delete role that is in use/);
     assert.deepEqual(await onHost(["admin", "unbind", binding, "--yes"]), [success("")]);
-    assert.deepEqual(await onHost(role("delete", uid)), [success("")]);
-    assert.deepEqual(await onHost(role("delete", uid)), [
+    assert.deepEqual(await onHost(role("delete", uid, "--yes")), [success("")]);
+    assert.deepEqual(await onHost(role("delete", uid, "--yes")), [
       failure(5, `Not found: role: there is no operator role ${uid}`),
     ]);
     const [log] = await onHost(["audit", "list", "--json"]);

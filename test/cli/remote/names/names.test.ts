@@ -1,7 +1,10 @@
 // Names in place of uids, against a real service.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { ANONYMOUS_UID, builtinRoleUid, randomIds } from "../../../../src/kernel/ids.js";
+import { spawn } from "../../../support/child-process.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../../support/project.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
 
 let world: CliWorld;
@@ -196,7 +199,49 @@ describe("a name in place of a uid", () => {
   });
 });
 
+/** Runs `arbor` on a terminal, which `script` makes, and answers its question. */
+async function onTerminal(reply: string, ...args: readonly string[]): Promise<{ code: number | null; shown: string }> {
+  const words = [process.execPath, ...scriptArguments("src/main.ts"), ...args].map((word) => `'${word}'`);
+  const child = spawn("script", ["-qec", words.join(" "), "/dev/null"], {
+    cwd: PROJECT,
+    env: { ...environmentWithoutSettings(), ARBOR_API: world.service.url, ARBOR_TOKEN: world.token },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const { stdin, stdout } = child;
+  assert.ok(stdin !== null && stdout !== null);
+  let shown = "";
+  stdout.on("data", (chunk: Buffer) => {
+    shown += chunk.toString();
+    if (shown.includes("[y/N]") && !stdin.writableEnded) stdin.end(`${reply}\n`);
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, shown };
+}
+
 describe("a deletion by name", () => {
+  it("shows name and uid on a terminal, also of what is given by its uid, and asks", async () => {
+    const uid = await createGroup(world.root, "asked");
+    for (const [text, shown] of [
+      ["acme.example/asked", "acme.example/asked"],
+      [uid, "asked"],
+    ] as const) {
+      const asked = await onTerminal("n", "iam", "groups", "delete", text);
+      assert.ok(asked.shown.includes(`Delete group ${shown} (${uid})? [y/N]`), asked.shown);
+      assert.match(asked.shown, /nothing was deleted/);
+      assert.equal(await uidOf("groups", "get", uid), uid);
+    }
+    const { code, shown } = await onTerminal("y", "iam", "groups", "delete", "acme.example/asked");
+    assert.deepEqual([code, shown.includes(`deleted ${uid}`)], [0, true], shown);
+  });
+
+  it("shows who has which role where, for a role binding", async () => {
+    const listed = await world.json("role-bindings", "list", "--identity", "ada@acme.example");
+    const [binding] = listed.roleBindings as { uid: string }[];
+    const { shown } = await onTerminal("n", "iam", "role-bindings", "delete", binding?.uid ?? "");
+    const what = `ada@acme.example as viewer in acme.example (${binding?.uid})`;
+    assert.ok(shown.includes(`Delete role binding ${what}? [y/N]`), shown);
+  });
+
   it("needs --yes without a terminal, and then deletes", async () => {
     const uid = await createGroup(world.root, "short-lived");
     assert.match(await fail("groups", "delete", "acme.example/short-lived"), /--yes is required without a terminal/);
