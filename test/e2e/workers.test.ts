@@ -1,6 +1,5 @@
 // `arbor serve --workers`: several processes that are one service, on processes of their own.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, createReadStream, openSync } from "node:fs";
 import { Agent, type IncomingMessage, request } from "node:http";
@@ -14,7 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { holdServeLock, shareParentLock } from "../../src/store/sqlite/data-directory.js";
 import { grpcApi } from "../faults/api.js";
-import { spawn } from "../support/child-process.js";
+import { execFileSync, spawn } from "../support/child-process.js";
 import { freePort } from "../support/free-port.js";
 import { scrape } from "../support/metrics.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";

@@ -36,6 +36,7 @@ export async function useFamilies(store: Store): Promise<void> {
   await store.read(async (tx) => {
     await tx.access.findMappedGrants(ROOT, [ROOT]);
     await tx.advisories.listEvents([ROOT]);
+    for (const table of [tx.groups, tx.identities, tx.roles]) await table.findChildrenNamed(ROOT, "name", 1);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
     await tx.auditEvents.findByIds([1]);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);

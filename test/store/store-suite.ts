@@ -198,6 +198,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         const grant = {
           identityUid: caller,
           notBefore: 7,
+          keyId: null,
           providerUid: null,
           groupUid: child,
           roleUid: viewer,

@@ -36,6 +36,7 @@ import {
 } from "./connection-failure.js";
 import type { CommonFlags } from "./flags.js";
 import { formatEnumValue } from "./iam/field-flags.js";
+import type { MethodCall } from "./method-call.js";
 import { createNameResolver, type NameResolver } from "./names/resolve.js";
 import { asFlagError, findApiSetting } from "./service.js";
 
@@ -43,7 +44,7 @@ import { asFlagError, findApiSetting } from "./service.js";
 export interface Session {
   readonly output: Output;
   /** Calls a method, after replacing names in the request by uids; the response is the JSON of REST. */
-  call(method: DescMethodUnary, request: Message): Promise<JsonObject>;
+  readonly call: MethodCall;
   /** Calls a method that streams its responses; each is the JSON of REST. */
   follow(method: DescMethodServerStreaming, request: Message): AsyncIterable<JsonObject>;
   /** Replaces names in requests by uids, for commands that need the uid before their call. */
@@ -68,7 +69,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
   };
   try {
     await withStdout((output) => {
-      const send: Session["call"] = async (method, request) => {
+      const send: MethodCall = async (method, request) => {
         try {
           return toJson(method.output, await callMethod(connection, method, request, output));
         } catch (error) {

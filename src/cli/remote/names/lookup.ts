@@ -12,10 +12,8 @@ import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { rootOf } from "../../../kernel/uidp.js";
 import { Code, CommandError } from "../../errors.js";
-import type { Session } from "../session.js";
+import type { MethodCall } from "../method-call.js";
 import type { Kind } from "./fields.js";
-
-type Call = Session["call"];
 
 const PAGE_SIZE = 200;
 /** How many uids an error about an ambiguous name lists. */
@@ -58,12 +56,12 @@ export interface Reach {
 
 /** What lookups work with. */
 interface Lookup {
-  readonly call: Call;
+  readonly call: MethodCall;
   readonly reach: Reach;
 }
 
 /** Reads where the caller has roles. */
-export async function readReach(call: Call): Promise<Reach> {
+export async function readReach(call: MethodCall): Promise<Reach> {
   const organisations = new Map<string, string>();
   const groups = new Map<string, string>();
   const request = create(ListBindingsRequestSchema, { pageSize: PAGE_SIZE });
@@ -78,7 +76,7 @@ export async function readReach(call: Call): Promise<Reach> {
 }
 
 async function* readPages(
-  call: Call,
+  call: MethodCall,
   method: DescMethodUnary,
   request: Message & { pageToken?: string },
 ): AsyncGenerator<JsonObject> {

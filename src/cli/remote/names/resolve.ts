@@ -2,7 +2,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { isUidText } from "../../../kernel/uidp.js";
-import type { Session } from "../session.js";
+import type { MethodCall } from "../method-call.js";
 import { findKinds, type Kind } from "./fields.js";
 import type { Reach } from "./lookup.js";
 
@@ -19,7 +19,7 @@ export interface NameResolver {
  *
  * @param call calls a method without resolving names
  */
-export function createNameResolver(call: Session["call"]): NameResolver {
+export function createNameResolver(call: MethodCall): NameResolver {
   const found = new Map<string, Promise<string>>();
   let reach: Promise<Reach> | undefined;
   const lookUp = async (kinds: readonly Kind[], text: string): Promise<string> => {
