@@ -14,6 +14,13 @@ import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support
 import { tempDir } from "../support/temp-dir.js";
 import { attack, auditRow, openLog } from "./log-kit.js";
 
+const [ann, bob, zoe, nobody] = ["a", "b", "c", "d"].map((digit) => digit.repeat(40)) as [
+  string,
+  string,
+  string,
+  string,
+];
+
 const TIME = "\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z";
 
 describe("arbor audit", () => {
@@ -162,24 +169,24 @@ describe("arbor audit", () => {
     const log = await openLog(data);
     const at = (timeMs: number, values: object) => auditRow(other.group, { timeMs, ...values });
     await log.append(
-      at(1_000, { actorUid: "ann", requestId: "r-1" }),
-      at(2_000, { actorUid: "bob", requestId: "r-2", type: "test.thing.deleted.v1" }),
-      at(3_000, { actorUid: "ann", requestId: "r-3", subjectUid: `${other.group}/3` }),
-      auditRow(acme.group, { timeMs: 4_000, actorUid: "ann", requestId: "r-4" }),
+      at(1_000, { actorUid: ann, requestId: "r-1" }),
+      at(2_000, { actorUid: bob, requestId: "r-2", type: "test.thing.deleted.v1" }),
+      at(3_000, { actorUid: ann, requestId: "r-3", subjectUid: `${other.group}/3` }),
+      auditRow(acme.group, { timeMs: 4_000, actorUid: ann, requestId: "r-4" }),
     );
     await log.close();
     const root = ["--root", other.group];
     const cases: readonly { flags: readonly string[]; found: readonly string[] }[] = [
-      { flags: ["--actor", "ann"], found: ["r-4", "r-3", "r-1"] },
-      { flags: ["--actor", "ann", ...root], found: ["r-3", "r-1"] },
-      { flags: ["--actor", "an", ...root], found: [] },
+      { flags: ["--actor", ann], found: ["r-4", "r-3", "r-1"] },
+      { flags: ["--actor", ann, ...root], found: ["r-3", "r-1"] },
+      { flags: ["--actor", nobody, ...root], found: [] },
       { flags: ["--type", "test.thing.deleted.v1"], found: ["r-2"] },
       { flags: ["--subject", `${other.group}/3`], found: ["r-3"] },
       { flags: ["--request-id", "r-2"], found: ["r-2"] },
-      { flags: ["--request-id", "r-2", "--actor", "ann"], found: [] },
+      { flags: ["--request-id", "r-2", "--actor", ann], found: [] },
       { flags: ["--since", "1970-01-01T00:00:02Z", "--until", "1970-01-01T00:00:04Z"], found: ["r-3", "r-2"] },
       { flags: ["--until", "1970-01-01T00:00:02.001Z", ...root], found: ["r-2", "r-1"] },
-      { flags: ["--actor", "ann", "--page-size", "1"], found: ["r-4"] },
+      { flags: ["--actor", ann, "--page-size", "1"], found: ["r-4"] },
     ];
     for (const { flags, found } of cases) {
       const { code, stdout, stderr } = await audit("list", "--json", ...flags);
@@ -194,7 +201,7 @@ describe("arbor audit", () => {
     const backwards = await audit("list", "--since", "2026-01-02", "--until", "2026-01-01");
     assert.deepEqual([backwards.code, backwards.stdout], [2, ""]);
     assert.match(backwards.stderr, /--until must be after --since/);
-    const exported = await audit("export", "--root", acme.group, "--actor", "ann");
+    const exported = await audit("export", "--root", acme.group, "--actor", ann);
     assert.deepEqual([exported.code, exported.stdout], [2, ""], "a chain has no gaps");
   });
 
@@ -226,21 +233,18 @@ describe("arbor audit", () => {
     }
 
     test("prints the rows that its filters select, until SIGINT", async (t) => {
-      const { child, texts, ended } = spawnTail("--root", acme.group, "--actor", "zoe", "--json");
+      const { child, texts, ended } = spawnTail("--root", acme.group, "--actor", zoe, "--json");
       t.after(() => child.kill("SIGKILL"));
-      await appendUntil(() => texts.stdout.includes("\n"), { actorUid: "zoe", timeMs: 5_000 });
+      await appendUntil(() => texts.stdout.includes("\n"), { actorUid: zoe, timeMs: 5_000 });
       child.kill("SIGINT");
       assert.deepEqual(await ended, [null, "SIGINT"]);
       const rows = texts.stdout.trimEnd().split("\n");
       for (const row of rows) {
         const { time, requestId, actorUid, rootUid } = JSON.parse(row);
-        assert.deepEqual(
-          [time, requestId, actorUid, rootUid],
-          ["1970-01-01T00:00:05.000Z", "tail-1", "zoe", acme.group],
-        );
+        assert.deepEqual([time, requestId, actorUid, rootUid], ["1970-01-01T00:00:05.000Z", "tail-1", zoe, acme.group]);
       }
       assert.equal(texts.stderr, "");
-      const listed = await audit("list", "--actor", "zoe", "--root", acme.group, "--page-size", "1", "--json");
+      const listed = await audit("list", "--actor", zoe, "--root", acme.group, "--page-size", "1", "--json");
       assert.deepEqual(JSON.parse(rows[0] ?? ""), JSON.parse(listed.stdout), "a row looks as in a list");
     });
 

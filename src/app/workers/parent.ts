@@ -17,7 +17,7 @@ import { describeChanged, type Settings, writeSettings } from "../../config/conf
 import { buildServerUrl, resolveOrigin } from "../../config/origin.js";
 import { waitAtMost } from "../../jobs/schedule.js";
 import { VERSION } from "../../kernel/version.js";
-import { choosePoolSize } from "../../store/pg/open.js";
+import { choosePoolSize } from "../../store/pg/pool-size.js";
 import { countLostLines, type Logger, relayLog } from "../../telemetry/logger.js";
 import { families } from "../../telemetry/metrics/families.js";
 import { readProcessMetrics } from "../../telemetry/metrics/process-metrics.js";

@@ -2,7 +2,7 @@
 import { startApp } from "../../app/app.js";
 import { exitOnUncaughtError } from "../../app/process.js";
 import { countWorkers } from "../../app/workers/count.js";
-import { type Service, startParent } from "../../app/workers/parent.js";
+import type { ParentOptions, Service } from "../../app/workers/parent.js";
 import type { Settings } from "../../config/config.js";
 import { openLineStream } from "../../telemetry/line-stream.js";
 import { createLogger, flushLog } from "../../telemetry/logger.js";
@@ -24,7 +24,7 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs), flushLog: writeLog });
   const count = countWorkers(settings.workers);
   const options = { settings, ignoredVariables, logger };
-  app = count > 1 ? await startParent({ ...options, count }) : await startApp(options);
+  app = count > 1 ? await startWorkers({ ...options, count }) : await startApp(options);
   const { openWork } = app;
   // Whoever presses Ctrl-C waits for it, and no balancer sends calls there.
   const delayOf = (signal: NodeJS.Signals) => (signal === "SIGTERM" ? settings.drainDelay : 0);
@@ -44,6 +44,12 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   // A write that does not end, or a request to a trace collector that does not answer, would keep the process alive. The
   // exit code is set already.
   setImmediate(() => process.exit());
+}
+
+// Loaded only where it is needed.
+async function startWorkers(options: ParentOptions): Promise<Service> {
+  const { startParent } = await import("../../app/workers/parent.js");
+  return startParent(options);
 }
 
 /** Callbacks for signals. */

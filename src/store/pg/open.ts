@@ -36,6 +36,7 @@ import {
   watchReplication,
 } from "./connection.js";
 import { PipelinedTransaction } from "./pipeline.js";
+import { choosePoolSize } from "./pool-size.js";
 import { createTurns } from "./turns.js";
 
 const MAX_UNIT_MS = 30_000;
@@ -245,14 +246,6 @@ async function commit(client: pg.PoolClient, trace: TraceSpan | undefined): Prom
 
 function tooManyConflicts(conflict: unknown): ApiError {
   return aborted("too many concurrent changes", conflict);
-}
-
-/**
- * How many connections a process opens at most. It runs JavaScript on one core, and more transactions at once than the
- * server has cores for conflict more often; what its machine has is taken as a sign of what the server has.
- */
-export function choosePoolSize(cores: number): number {
-  return Math.min(Math.max(2 * cores, 10), 20);
 }
 
 // No two servers start in the same microsecond. The number of a database does not change with its name.

@@ -39,12 +39,12 @@ describe("the chain of an organisation over the API", () => {
   test("needs both rights at the organisation, and the answer names them", async () => {
     const { root, child, foreign } = world;
     const both = ["role_bindings.list", "role_bindings.create"];
+    const needed = `  GetChain needs the capabilities ${both.join(" and ")}; arbor whoami prints what you may do\n`;
     const permissionDenied = (scope: string) =>
-      `arbor: Permission denied: ${both.join(" and ")} at ${scope} (or it might not exist)\n`;
+      `arbor: Permission denied: ${both.join(" and ")} at ${scope} (or it might not exist)\n${needed}`;
     const [auditor, reader] = [(await world.caller(both)).token, (await world.caller(both.slice(0, 1))).token];
     const below = (await world.caller(both, child)).token;
-    const rule =
-      "arbor: Invalid argument: scope: scope must be the uid of an organisation\n  scope: scope must be the uid of an organisation\n";
+    const rule = "arbor: Invalid argument: scope: scope must be the uid of an organisation\n";
     const cases: readonly (readonly [token: string, scope: string, code: number, stderr: string | RegExp])[] = [
       [auditor, root, 0, ""],
       [reader, root, 4, permissionDenied(root)],

@@ -173,7 +173,7 @@ describe("a refusal", () => {
     ] as const) {
       it(`${Code[kind]} ends with ${exitCode} and cannot act on the terminal`, async () => {
         code = kind;
-        const result = await world.iamWith({ ARBOR_API: service.url }, "groups", "get", "u");
+        const result = await world.iamWith({ ARBOR_API: service.url }, "groups", "get", world.root);
         const stderr = "arbor: no\\u001b[2J\n  a\\u001b[31m: b\\u0007\n";
         const remedies: Partial<Record<Code, string>> = {
           [Code.Unauthenticated]: `  set ARBOR_TOKEN to a new token, or unset it and run: arbor auth login --api ${service.url}\n`,

@@ -84,9 +84,9 @@ describe("an update sends", () => {
       seen.length = 0;
       const given = file === undefined ? args : [...args, "--file", world.file(file)];
       const env = { ARBOR_API: service.url, ARBOR_TOKEN: "t" };
-      const { code, stderr } = await host.run(["iam", "identities", "update", "u/1", ...given], env);
+      const { code, stderr } = await host.run(["iam", "identities", "update", world.root, ...given], env);
       assert.equal(code, 0, stderr);
-      assert.deepEqual(seen, [{ identity: { uid: "u/1", ...identity }, updateMask: mask }]);
+      assert.deepEqual(seen, [{ identity: { uid: world.root, ...identity }, updateMask: mask }]);
     });
   }
 });
