@@ -141,6 +141,7 @@ export const sorts: Exceptions = [
   [/"entry_uid"/, "lists"],
   [/^select "identities"."uid", .* order by "page"."uid"/, "a page of grants", "PostgreSQL"],
   [/ group by "tag_history"."digest"$/, "the digests of a repo, each once", "SQLite"],
+  [/^select "hash", "family", .* from "refresh_tokens" where .* order by/, "the logins of one caller"],
   [/^select (count\()?distinct d\.number/, "the advisories of a slice that have several values, each once", "SQLite"],
   [/^select "kid", .* from "keys" order by/, few],
   [/^select "state", count\(\*\) from "event_positions" group by/, EVENTS, "SQLite"],
