@@ -153,6 +153,8 @@ function thingFor({ organisation, repo, known }: FuzzWorld, subject: Subject | u
       return (random.chance(0.5) ? known.pick("groups", random) : undefined) ?? organisation;
     case "image":
       return random.chance(0.7) ? repo : (known.pick("repos", random) ?? repo);
+    case "sessions":
+      return "0123456789abcdef0123456789abcdef";
     default:
       return known.pick(subject, random) ?? `${organisation}/0123456789abcdef`;
   }

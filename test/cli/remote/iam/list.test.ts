@@ -90,7 +90,7 @@ describe("a list", () => {
     assert.equal(told.stdout.trimEnd().split("\n").length, NAMES.length);
   });
 
-  it("that breaks off is a whole document that says where to go on", async () => {
+  it("that breaks off is a whole document that says where to go on", async (t) => {
     const service = await startFakeService((router) => {
       router.service(GroupsService, {
         listGroups({ pageToken }) {
@@ -99,13 +99,14 @@ describe("a list", () => {
         },
       });
     });
+    t.after(() => service.stop());
     const listFrom = (format: string) => world.iamWith({ ARBOR_API: service.url }, ...children, ...pages, "-o", format);
     const json = await listFrom("json");
-    assert.deepEqual([json.code, json.stderr], [4, "arbor: Permission denied: groups\n"]);
+    const needed = "  ListGroups needs the capability groups.list; arbor whoami prints what you may do\n";
+    assert.deepEqual([json.code, json.stderr], [4, `arbor: Permission denied: groups\n${needed}`]);
     const document = JSON.parse(json.stdout) as { groups: { name: string }[]; nextPageToken: string };
     assert.deepEqual([namesIn(document), document.nextPageToken], [["a5", "a4"], "more"]);
     assert.deepEqual(parse((await listFrom("yaml")).stdout), document);
-    await service.stop();
   });
 
   it("asks for the largest pages when all are wanted", async () => {
