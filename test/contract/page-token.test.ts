@@ -62,9 +62,7 @@ async function list(query: string, pageToken = ""): Promise<ListResponse> {
 async function rotate(): Promise<void> {
   const { store, keys, masterKey, clock } = harness.app.installation;
   await store.write((tx) => rotateKey(tx, generatePageTokenKey(masterKey, clock())));
-  // The ring looks at the store again only after a pause.
-  harness.skewMs += 10_000;
-  assert.equal(await keys.refresh(), true);
+  await keys.refresh();
 }
 
 describe("page tokens", () => {
