@@ -66,8 +66,8 @@ const programFaults = [EvalError, RangeError, ReferenceError, SyntaxError, TypeE
  * Prints an error to standard error, and the stack of a fault of the program.
  *
  * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
- * the disk, that of a worker that cannot start, that of FAILED_PRECONDITION for a wrong master key or a damaged database, 70 for a fault of the program, 1 for
- * all others
+ * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, that of a worker which could not
+ * start, 70 for a fault of the program, 1 for all others
  */
 export function reportError(error: unknown): number {
   if (programFaults.some((fault) => error instanceof fault)) {

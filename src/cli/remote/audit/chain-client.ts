@@ -14,7 +14,7 @@ import {
   walkChain,
   watchForHead,
 } from "../../../audit/verify.js";
-import type { Session } from "../session.js";
+import { type MethodCall, readPages } from "../method-call.js";
 
 const { getChain, listChainEntries } = AuditService.method;
 const PAGE_SIZE = 500;
@@ -37,10 +37,12 @@ export interface RemoteReport extends LogReport {
   readonly head: Link | undefined;
 }
 
-type Call = Session["call"];
-
 /** Verifies the chain of an organisation as of the moment when it begins. */
-export async function verifyRemoteLog(call: Call, scope: string, expected: ExpectedChain = {}): Promise<RemoteReport> {
+export async function verifyRemoteLog(
+  call: MethodCall,
+  scope: string,
+  expected: ExpectedChain = {},
+): Promise<RemoteReport> {
   for (let tries = 1; ; tries++) {
     const { report, isOutdated } = await verifyOnce(call, scope, expected);
     if (report.fault === undefined || !isOutdated || tries === MAX_TRIES) return report;
@@ -48,15 +50,15 @@ export async function verifyRemoteLog(call: Call, scope: string, expected: Expec
 }
 
 /** Reads the public keys of the audit log as a JSON Web Key Set. */
-export async function readAuditJwks(call: Call, scope: string): Promise<JsonObject> {
+export async function readAuditJwks(call: MethodCall, scope: string): Promise<JsonObject> {
   return parseJwks((await readChain(call, scope)).jwks);
 }
 
-async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }: ExpectedChain) {
+async function verifyOnce(call: MethodCall, scope: string, { jwks, head: remembered }: ExpectedChain) {
   const response = await readChain(call, scope);
   const state = toState(response, scope);
   const search = watchForHead(remembered, state.checkpoint);
-  const walk = await walkChain(scope, state, search.watch(readPages(call, scope)));
+  const walk = await walkChain(scope, state, search.watch(readChainPages(call, scope)));
   const after = toState(await readChain(call, scope), scope);
   // The service may have sealed more rows meanwhile, which the next verification checks.
   const { head, checkpoint } = state;
@@ -70,14 +72,13 @@ async function verifyOnce(call: Call, scope: string, { jwks, head: remembered }:
   return { report: { ...report, fault, head: head && { seq: head.seq, hash: head.hash } }, isOutdated };
 }
 
-function readChain(call: Call, scope: string): Promise<JsonObject> {
+function readChain(call: MethodCall, scope: string): Promise<JsonObject> {
   return call(getChain, create(GetChainRequestSchema, { scope }));
 }
 
-async function* readPages(call: Call, scope: string): AsyncGenerator<ChainPage> {
-  for (let pageToken = ""; ; ) {
-    const request = create(ListChainEntriesRequestSchema, { scope, pageSize: PAGE_SIZE, pageToken });
-    const response = await call(listChainEntries, request);
+async function* readChainPages(call: MethodCall, scope: string): AsyncGenerator<ChainPage> {
+  const request = create(ListChainEntriesRequestSchema, { scope, pageSize: PAGE_SIZE });
+  for await (const response of readPages(call, listChainEntries, request)) {
     const insertedId = toNumber(response.unsealedRowId);
     yield {
       entries: toObjects(response.entries).map(({ sequence, rowId, hash, row }) => ({
@@ -86,8 +87,6 @@ async function* readPages(call: Call, scope: string): AsyncGenerator<ChainPage> 
       })),
       insertedId: insertedId === 0 ? undefined : insertedId,
     };
-    pageToken = toText(response.nextPageToken);
-    if (pageToken === "") return;
   }
 }
 
@@ -145,7 +144,7 @@ function createKeys(jwks: JsonObject): AuditVerifyingKeys {
   return { findAuditVerifyingKey: (kid) => known.get(kid), refresh: async () => {} };
 }
 
-function createServiceKeys(call: Call, scope: string, response: JsonObject): AuditVerifyingKeys {
+function createServiceKeys(call: MethodCall, scope: string, response: JsonObject): AuditVerifyingKeys {
   let known = findKeys(parseJwks(response.jwks));
   return {
     findAuditVerifyingKey: (kid) => known.get(kid),

@@ -11,7 +11,8 @@ import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { type Session, withSession } from "../session.js";
+import { type MethodCall, readPages, readRows } from "../method-call.js";
+import { withSession } from "../session.js";
 
 /** The flags of `arbor auth bindings list`. */
 export interface ListFlags extends CommonFlags {
@@ -36,13 +37,9 @@ export async function listOwnBindings({ pending: onlyPending = false, ...flags }
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "bindings", columns, output.terminal);
     for (const pending of onlyPending ? [true] : [true, false]) {
-      let pageToken = "";
-      do {
-        const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE, pageToken });
-        const response = await call(listBindings, request);
-        await output.write(list.page((response.bindings ?? []) as JsonObject[]));
-        pageToken = text(response.nextPageToken);
-      } while (pageToken !== "");
+      const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE });
+      for await (const { bindings = [] } of readPages(call, listBindings, request))
+        await output.write(list.page(bindings as JsonObject[]));
     }
     await output.write(list.end({}));
   });
@@ -79,16 +76,10 @@ export async function dropOwnBinding(uid: string, { yes = false, ...flags }: Dro
 }
 
 // No method gets one binding of the caller, who has few.
-async function describeOwn(call: Session["call"], uid: string): Promise<string> {
+async function describeOwn(call: MethodCall, uid: string): Promise<string> {
   for (const pending of [false, true]) {
-    let pageToken = "";
-    do {
-      const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE, pageToken });
-      const response = await call(listBindings, request);
-      const found = ((response.bindings ?? []) as JsonObject[]).find((row) => row.uid === uid);
-      if (found !== undefined) return describeRow(found);
-      pageToken = text(response.nextPageToken);
-    } while (pageToken !== "");
+    const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE });
+    for await (const row of readRows(call, listBindings, request)) if (row.uid === uid) return describeRow(row);
   }
   return "";
 }

@@ -22,6 +22,7 @@ import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { type CommonFlags, isTable } from "../flags.js";
 import { findLastSeen } from "../iam/last-seen.js";
+import { readPages } from "../method-call.js";
 import { fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 
@@ -127,20 +128,14 @@ const columns = ["uid", "name", "expireTime", "lastSeenTime"].map((field) => ({
 export async function listPullTokens({ group, ...flags }: ListFlags): Promise<void> {
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "pullTokens", columns, output.terminal);
-    let pageToken = "";
-    do {
-      const request = create(ListIdentitiesRequestSchema, {
-        relationshipType: RelationshipType.STATIC,
-        orderBy: "name",
-        pageSize: PAGE_SIZE,
-        pageToken,
-        ...(group !== undefined && { uidp: { descendantsOf: group } }),
-      });
-      const response = await call(IdentitiesService.method.listIdentities, request);
-      const found = (response.identities ?? []) as JsonObject[];
-      await output.write(list.page(found.filter(isPullToken).map(toRow)));
-      pageToken = String(response.nextPageToken ?? "");
-    } while (pageToken !== "");
+    const request = create(ListIdentitiesRequestSchema, {
+      relationshipType: RelationshipType.STATIC,
+      orderBy: "name",
+      pageSize: PAGE_SIZE,
+      ...(group !== undefined && { uidp: { descendantsOf: group } }),
+    });
+    for await (const { identities = [] } of readPages(call, IdentitiesService.method.listIdentities, request))
+      await output.write(list.page((identities as JsonObject[]).filter(isPullToken).map(toRow)));
     await output.write(list.end({}));
   });
 }

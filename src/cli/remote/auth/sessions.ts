@@ -7,7 +7,8 @@ import {
 } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
-import type { CommonFlags } from "../flags.js";
+import { type CommonFlags, isTable } from "../flags.js";
+import { readPages } from "../method-call.js";
 import { resolveApi } from "../service.js";
 import { withSession } from "../session.js";
 import { parseRefreshExpiryMs } from "./credentials.js";
@@ -28,12 +29,9 @@ export async function listOwnSessions(flags: CommonFlags): Promise<void> {
   ];
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "sessions", columns, output.terminal);
-    let pageToken = "";
-    do {
-      const response = await call(listSessions, create(ListSessionsRequestSchema, { pageSize: PAGE_SIZE, pageToken }));
-      await output.write(list.page((response.sessions ?? []) as JsonObject[]));
-      pageToken = text(response.nextPageToken);
-    } while (pageToken !== "");
+    const request = create(ListSessionsRequestSchema, { pageSize: PAGE_SIZE });
+    for await (const { sessions = [] } of readPages(call, listSessions, request))
+      await output.write(list.page(sessions as JsonObject[]));
     await output.write(list.end({}));
   });
 }
@@ -43,7 +41,7 @@ export async function revokeOwnSession(id: string, flags: CommonFlags): Promise<
   await withSession(flags, async ({ call, output }) => {
     const response = await call(revokeSession, create(RevokeSessionRequestSchema, { id }));
     const empty = formatResponse(flags.output, response, () => [], output.terminal);
-    await output.write(flags.output === "table" ? `revoked ${escapeControls(id)}\n` : empty);
+    await output.write(isTable(flags.output) ? `revoked ${escapeControls(id)}\n` : empty);
   });
 }
 

@@ -12,7 +12,7 @@ import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { rootOf } from "../../../kernel/uidp.js";
 import { Code, CommandError } from "../../errors.js";
-import type { MethodCall } from "../method-call.js";
+import { type MethodCall, readRows } from "../method-call.js";
 import type { Kind } from "./fields.js";
 
 const PAGE_SIZE = 200;
@@ -65,7 +65,7 @@ export async function readReach(call: MethodCall): Promise<Reach> {
   const organisations = new Map<string, string>();
   const groups = new Map<string, string>();
   const request = create(ListBindingsRequestSchema, { pageSize: PAGE_SIZE });
-  for await (const { organization, group } of readPages(call, BindingsService.method.listBindings, request)) {
+  for await (const { organization, group } of readRows(call, BindingsService.method.listBindings, request)) {
     const { uid: rootUid, name: rootName } = (organization ?? group) as JsonObject;
     organisations.set(String(rootUid), String(rootName));
     groups.set(String(rootUid), String(rootName));
@@ -73,18 +73,6 @@ export async function readReach(call: MethodCall): Promise<Reach> {
     groups.set(String(uid), String(name));
   }
   return { organisations, groups };
-}
-
-async function* readPages(
-  call: MethodCall,
-  method: DescMethodUnary,
-  request: Message & { pageToken?: string },
-): AsyncGenerator<JsonObject> {
-  do {
-    const { nextPageToken, ...response } = await call(method, request);
-    for (const rows of Object.values(response)) if (Array.isArray(rows)) yield* rows as JsonObject[];
-    request.pageToken = typeof nextPageToken === "string" ? nextPageToken : "";
-  } while (request.pageToken !== "");
 }
 
 /**
@@ -176,7 +164,7 @@ async function findNamed(
     ...(parent !== "" && { uidp: { childrenOf: parent } }),
   });
   const uids: string[] = [];
-  for await (const row of readPages(call, method, request)) {
+  for await (const row of readRows(call, method, request)) {
     const uid = String(row.uid);
     // Built-in roles are in no organisation.
     const isBuiltIn = method.parent === RolesService && !uid.includes("/");
@@ -203,7 +191,7 @@ async function findTags(lookup: Lookup, text: string): Promise<string[]> {
       ...{ name: text.slice(colon + 1), pageSize: PAGE_SIZE, uidp: { childrenOf: repo } },
       ...{ includeReferrers: true, includeDates: true, includeEpochs: true },
     });
-    for await (const row of readPages(lookup.call, TagsService.method.listTags, request)) {
+    for await (const row of readRows(lookup.call, TagsService.method.listTags, request)) {
       if (row.name === text.slice(colon + 1)) uids.push(String(row.uid));
     }
   }
@@ -215,7 +203,7 @@ async function findPeople({ call, reach }: Lookup, email: string): Promise<strin
   const { listRoleBindings } = RoleBindingsService.method;
   const uids = new Set<string>();
   const request = createRequest(listRoleBindings.input, { pageSize: PAGE_SIZE });
-  for await (const { uid, identity } of readPages(call, listRoleBindings, request)) {
+  for await (const { uid, identity } of readRows(call, listRoleBindings, request)) {
     const person = identity as JsonObject | undefined;
     if (person?.email === email && reach.organisations.has(rootOf(String(uid)))) uids.add(String(person.uid));
   }

@@ -11,9 +11,8 @@ import { lineageOf, parentOf } from "../../../kernel/uidp.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
 import { findLastSeen } from "../iam/last-seen.js";
-import { type Session, withSession } from "../session.js";
-
-type Call = Session["call"];
+import { type MethodCall, readRows } from "../method-call.js";
+import { withSession } from "../session.js";
 
 const PAGE_SIZE = 200;
 
@@ -67,7 +66,7 @@ export async function listMembers({ group: named, ...flags }: MembersFlags): Pro
   });
 }
 
-async function readMembers(call: Call, group: string): Promise<ReadonlyMap<string, Member>> {
+async function readMembers(call: MethodCall, group: string): Promise<ReadonlyMap<string, Member>> {
   const members = new Map<string, Member>();
   // A role that is bound in a group is effective in all groups below it.
   for (const at of lineageOf(group)) {
@@ -102,27 +101,17 @@ function addIdentity(members: Map<string, Member>, identity: JsonObject): void {
   members.set(uid, { ...member, lastSeenTime: findLastSeen(identity) });
 }
 
-async function* listBindings(call: Call, group: string): AsyncGenerator<JsonObject> {
-  let pageToken = "";
-  do {
-    const request = create(ListRoleBindingsRequestSchema, { group, pageSize: PAGE_SIZE, pageToken });
-    const response = await call(RoleBindingsService.method.listRoleBindings, request);
-    yield* (response.roleBindings ?? []) as JsonObject[];
-    pageToken = text(response.nextPageToken);
-  } while (pageToken !== "");
+function listBindings(call: MethodCall, group: string): AsyncGenerator<JsonObject> {
+  const request = create(ListRoleBindingsRequestSchema, { group, pageSize: PAGE_SIZE });
+  return readRows(call, RoleBindingsService.method.listRoleBindings, request);
 }
 
-async function* listIdentities(
-  call: Call,
+function listIdentities(
+  call: MethodCall,
   uidp: { readonly childrenOf?: string; readonly ids?: string[] },
 ): AsyncGenerator<JsonObject> {
-  let pageToken = "";
-  do {
-    const request = create(ListIdentitiesRequestSchema, { uidp, pageSize: PAGE_SIZE, pageToken });
-    const response = await call(IdentitiesService.method.listIdentities, request);
-    yield* (response.identities ?? []) as JsonObject[];
-    pageToken = text(response.nextPageToken);
-  } while (pageToken !== "");
+  const request = create(ListIdentitiesRequestSchema, { uidp, pageSize: PAGE_SIZE });
+  return readRows(call, IdentitiesService.method.listIdentities, request);
 }
 
 function text(value: unknown): string {

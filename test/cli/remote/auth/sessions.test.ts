@@ -63,6 +63,8 @@ describe("arbor auth sessions", () => {
     const { code, stderr } = await other.auth("sessions", "revoke", session.id);
     assert.deepEqual([code, stderr], [5, `arbor: Not found: session: there is no session ${session.id}\n`]);
     assert.equal(await isAlive(one.refreshToken), true);
+    const { stdout } = await one.auth("sessions", "revoke", session.id, "-o", "wide");
+    assert.equal(stdout, `revoked ${session.id}\n`);
   });
 });
 
