@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { describeChanged, type Settings } from "../config/config.js";
-import { buildServerUrl, resolveOrigin } from "../config/origin.js";
+import { buildServerUrl, type Origin, resolveOrigin } from "../config/origin.js";
 import { createDeadLetterSweep, createDelivery } from "../events/delivery/deliver.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import { type FailureNews, noFailureNews } from "../issuer/sts/failure-limiter.js";
@@ -158,13 +158,8 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   issuer.start();
   server.start();
   const url = buildServerUrl(settings, port.address);
-  const storeName = settings.databaseUrl === undefined ? "sqlite" : "postgresql";
-  const service = { version: VERSION, store: storeName, address: url };
-  const called = { baseUrl: origin.baseUrl, issuer: origin.issuer, audiences: origin.audiences };
-  logger.info(
-    { ...service, ...called, node: process.version, settings: describeChanged(settings) },
-    isWorker ? "a worker has started" : "started",
-  );
+  const service = describeService(settings, url);
+  logger.info({ ...service, ...describeStart(settings, origin) }, isWorker ? "a worker has started" : "started");
 
   const close = async (reason: string, drainMs?: number) => {
     const startMs = performance.now();
@@ -195,6 +190,16 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
       return close("uncaught error", drainMs);
     },
   };
+}
+
+/** What the log says of a service at its start and at its end. */
+export function describeService(settings: Settings, address: string) {
+  return { version: VERSION, store: settings.databaseUrl === undefined ? "sqlite" : "postgresql", address };
+}
+
+/** What the log says beside {@link describeService} at a start. */
+export function describeStart(settings: Settings, { baseUrl, issuer, audiences }: Origin) {
+  return { baseUrl, issuer, audiences, node: process.version, settings: describeChanged(settings) };
 }
 
 /** Logs what settings do not mean, and what they may not have been meant to. */

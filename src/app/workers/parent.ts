@@ -13,17 +13,16 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describeChanged, type Settings, writeSettings } from "../../config/config.js";
+import { type Settings, writeSettings } from "../../config/config.js";
 import { buildServerUrl, resolveOrigin } from "../../config/origin.js";
 import { waitAtMost } from "../../jobs/schedule.js";
-import { VERSION } from "../../kernel/version.js";
 import { choosePoolSize } from "../../store/pg/pool-size.js";
 import { countLostLines, type Logger, relayLog } from "../../telemetry/logger.js";
 import { families } from "../../telemetry/metrics/families.js";
 import { readProcessMetrics } from "../../telemetry/metrics/process-metrics.js";
 import { type FamilySamples, readValue } from "../../telemetry/metrics/samples.js";
 import { bindPort } from "../../transport/http/listener.js";
-import { type App, logDoubtfulSettings } from "../app.js";
+import { type App, describeService, describeStart, logDoubtfulSettings } from "../app.js";
 import { createOpened, type Opened } from "../areas/area.js";
 import { readFileLimit, watchFileShortages } from "../file-shortages.js";
 import { lockInstallation } from "../installation.js";
@@ -255,10 +254,8 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   port.accept(connections.add, { onError: shortages.noteAcceptError, onDrop() {} }, limits.connections);
   const origin = resolveOrigin(settings, port.address);
   const url = buildServerUrl(settings, port.address);
-  const storeName = settings.databaseUrl === undefined ? "sqlite" : "postgresql";
-  const service = { version: VERSION, store: storeName, address: url, workers: count };
-  const called = { baseUrl: origin.baseUrl, issuer: origin.issuer, audiences: origin.audiences };
-  logger.info({ ...service, ...called, node: process.version, settings: describeChanged(settings) }, "started");
+  const service = { ...describeService(settings, url), workers: count };
+  logger.info({ ...service, ...describeStart(settings, origin) }, "started");
 
   async function end(message: ToWorker, reason: string, waitMs: number): Promise<void> {
     const startMs = performance.now();

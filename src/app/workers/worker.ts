@@ -73,18 +73,23 @@ function tell(message: FromWorker): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
+/** Returns a function that collects items, and passes on those of one turn of the event loop together. */
+function collectOneTurn<T>(pass: (items: readonly T[]) => void): (item: T) => void {
+  let items: T[] = [];
+  return (item) => {
+    if (items.push(item) > 1) return;
+    setImmediate(() => {
+      pass(items);
+      items = [];
+    });
+  };
+}
+
 function createFailureNews() {
   const counters = new Map<string, (name: string) => void>();
-  let untold: Failures["failures"][number][] = [];
+  const add = collectOneTurn<Failures["failures"][number]>((failures) => tell({ kind: "failures", failures }));
   return {
-    tell(kind: string, name: string): void {
-      // One message for all of the same turn of the event loop.
-      if (untold.push([kind, name]) > 1) return;
-      setImmediate(() => {
-        tell({ kind: "failures", failures: untold });
-        untold = [];
-      });
-    },
+    tell: (kind: string, name: string) => add([kind, name]),
     listen: (kind: string, onFailure: (name: string) => void) => void counters.set(kind, onFailure),
     hear({ failures }: Failures): void {
       for (const [kind, name] of failures) counters.get(kind)?.(name);
@@ -95,18 +100,12 @@ function createFailureNews() {
 // The port of the parent, as the server of this process sees it.
 function createPassedPort() {
   const open = new Set<number>();
-  let closed: number[] = [];
+  const addClosed = collectOneTurn<number>((ids) => tell({ kind: "closed", ids }));
   let onConnection: OnConnection | undefined;
 
   function noteClosed(id: number): void {
     open.delete(id);
-    // One message for all that close in the same turn of the event loop.
-    if (closed.push(id) === 1) {
-      setImmediate(() => {
-        tell({ kind: "closed", ids: closed });
-        closed = [];
-      });
-    }
+    addClosed(id);
   }
 
   return {
