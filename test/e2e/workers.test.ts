@@ -259,8 +259,6 @@ test("SIGHUP gives all workers the new certificate, and SIGTERM lets calls end",
       rejectUnauthorized: false,
     });
     sockets.push(socket);
-    // It ends with the service only if it is read.
-    socket.resume();
     await once(socket, "secureConnect");
     return socket;
   };
