@@ -66,7 +66,7 @@ export function selectAny<N extends TableName, K extends Field<N>>(
   name: N,
   ...by: readonly K[]
 ): Statement<Values<N, K>, object> {
-  return statement((q, t) => buildSelect(q, tableOf(t, name), by, { columns: by }).limit(1));
+  return statement((q, t) => buildSelect(q, tableOf(t, name), by, { columns: by }).limit(rowLimit(1)));
 }
 
 export function insertRow<N extends TableName>(name: N): Statement<RowOf<Tables[N]>, never> {

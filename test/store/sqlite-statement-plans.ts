@@ -40,6 +40,15 @@ export function sqliteStatementPlanSuite(): void {
       assert.doesNotMatch(first, /\((group|repo)_uid=\?\)$/, one.sql);
     }
 
+    // A bare parameter there makes SQLite plan the statement again in every run.
+    const bareLimit = / (limit|offset) \?(?! \+)/;
+    assert.ok(statements.filter(({ sql }) => /limit (\d|\? \+)/.test(sql)).length > 20, "statements with limits");
+    assert.deepEqual(
+      statements.filter(({ sql }) => bareLimit.test(sql)).map(({ sql }) => sql),
+      [],
+    );
+    assert.match(createQueries(db).select().from(schema.keys).limit(1).toSQL().sql, bareLimit, "control");
+
     db.exec("DROP INDEX identities_provider");
     const without = doing(scanned).filter((sql) => / "identities"."provider_uid" = /.test(sql));
     assert.ok(without.length > 0, "control: without an index a statement scans");

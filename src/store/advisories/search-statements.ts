@@ -63,11 +63,11 @@ function readAll(q: Sql, t: Tables, direction: typeof asc | typeof desc = asc) {
 }
 
 /** Reads the greatest number of an organisation. */
-export const lastNumber = statement<Params, { number: number }>((q, t) => readAll(q, t, desc).limit(1));
+export const lastNumber = statement<Params, { number: number }>((q, t) => readAll(q, t, desc).limit(rowLimit(1)));
 
 /** Reads the number of an advisory that follows some others of an organisation; none where there are not so many. */
 export const nthNumber = statement<Params, { number: number }>((q, t) =>
-  readAll(q, t).limit(1).offset(rowLimit(param.skip)),
+  readAll(q, t).limit(rowLimit(1)).offset(rowLimit(param.skip)),
 );
 
 /** The matching advisories among the numbers of a range. */

@@ -32,7 +32,7 @@ const firstRows = (isAfter: typeof gt) =>
       .innerJoin(audit, eq(audit.id, auditChain.auditId))
       .where(and(eq(auditChain.rootUid, auditHeads.rootUid), lt(auditChain.seq, auditHeads.seq)))
       .orderBy(asc(auditChain.seq))
-      .limit(1);
+      .limit(rowLimit(1));
     return q
       .select({ rootUid: auditHeads.rootUid, timeMs: sql<number | null>`${first}`.mapWith(nullableNumber) })
       .from(auditHeads)

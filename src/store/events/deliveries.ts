@@ -113,7 +113,7 @@ const firstSince = statement<{ rootUid: string; timeMs: number }, { seq: number 
     .from(t.audit)
     .where(and(buildEquals(t.audit, "rootUid"), sql`${t.audit.timeMs} >= ${value("timeMs")}`))
     .orderBy(asc(t.audit.timeMs), asc(t.audit.id))
-    .limit(ROWS_SINCE);
+    .limit(rowLimit(ROWS_SINCE));
   return q
     .select({ seq: min(t.auditChain.seq) })
     .from(t.auditChain)

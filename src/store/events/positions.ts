@@ -91,7 +91,11 @@ const revisions = statement<object, Pick<EventPositionRow, "subscriptionUid" | "
     .where(isActive(t)),
 );
 const anyActive = statement<object, { subscriptionUid: string }>((q, t) =>
-  q.select({ subscriptionUid: t.eventPositions.subscriptionUid }).from(t.eventPositions).where(isActive(t)).limit(1),
+  q
+    .select({ subscriptionUid: t.eventPositions.subscriptionUid })
+    .from(t.eventPositions)
+    .where(isActive(t))
+    .limit(rowLimit(1)),
 );
 const lowestActive = statement<{ rootUid: string }, { seq: number | null }>((q, t) =>
   q

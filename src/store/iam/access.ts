@@ -70,7 +70,7 @@ const grantsInRange = statement<{ identity: string; key: string; root: string; u
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
     .where(isIdentity(t))
-    .limit(MAX_IN_RANGE + 1),
+    .limit(rowLimit(MAX_IN_RANGE + 1)),
 );
 
 // The same for identities with many grants, at a cost that does not grow with their number. Sizes are

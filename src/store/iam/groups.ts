@@ -25,7 +25,7 @@ const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
     .select(ownColumns(t.groups))
     .from(t.groups)
     .where(and(buildEquals(t.groups, "name"), isNull(t.groups.parentUid), eq(t.groups.verified, true)))
-    .limit(1),
+    .limit(rowLimit(1)),
 );
 const rootsNamed = statement<{ name: string; limit: number }, GroupRow>((q, t) =>
   q

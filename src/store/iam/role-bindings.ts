@@ -200,7 +200,7 @@ const ofIdentityOutside = statement<Named<"identityUid" | "groupUid">, object>((
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
     .where(and(buildEquals(t.roleBindings, "identityUid"), isOutside(t.roleBindings.groupUid, "groupUid")))
-    .limit(1),
+    .limit(rowLimit(1)),
 );
 
 // A binding of the role outside the subtree of a group; the uid of a binding begins with that of its group.
@@ -209,7 +209,7 @@ const ofRoleOutside = statement<Named<"roleUid" | "groupUid">, object>((q, t) =>
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
     .where(and(buildEquals(t.roleBindings, "roleUid"), isOutside(t.roleBindings.uid, "groupUid")))
-    .limit(1),
+    .limit(rowLimit(1)),
 );
 
 // The identities that hold a role at the group `groupUid`: those that exist, and no identity that stands for several.
@@ -239,7 +239,7 @@ const holders = statement<Named<"groupUid" | "roleUid"> & { except: string }, ob
         or(isNull(t.identities.providerUid), ne(t.identities.providerUid, value("except"))),
       ),
     )
-    .limit(2),
+    .limit(rowLimit(2)),
 );
 
 // A root group at which the identity has the role and no other identity holds it. It jumps from each organisation in which
@@ -277,7 +277,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
       ) select root from found where root is not null) as roots`,
     )
     .where(and(exists(own), notExists(other)))
-    .limit(1);
+    .limit(rowLimit(1));
 });
 
 // A binding of the identity to the role at a root group.
@@ -288,7 +288,7 @@ const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
     .where(
       and(buildEquals(t.roleBindings, "identityUid", "roleUid"), eq(t.roleBindings.groupUid, t.roleBindings.rootUid)),
     )
-    .limit(1),
+    .limit(rowLimit(1)),
 );
 
 /** Greater than every uid: uids are hex digits and slashes. */

@@ -47,7 +47,7 @@ const findExcess = statement<ExcessQuery, { hash: string }>((q, t) =>
     .from(t.tickets)
     .where(and(buildEquals(t.tickets, "origin", "kind"), gt(t.tickets.expireTimeMs, value("nowMs"))))
     .orderBy(desc(t.tickets.isKept), desc(t.tickets.expireTimeMs))
-    .limit(MAX_EXCESS)
+    .limit(rowLimit(MAX_EXCESS))
     .offset(rowLimit("kept")),
 );
 

@@ -74,7 +74,7 @@ const nextMark = statement<MarkPlace & { skip: number }, MarkPlace>((q, t) => {
     .from(t.tagMarks)
     .where(sql`(${repoUid}, ${name}) > (${value("repoUid")}, ${value("name")})`)
     .orderBy(asc(repoUid), asc(name))
-    .limit(1)
+    .limit(rowLimit(1))
     .offset(rowLimit("skip"));
 });
 const sweepMarks = statement<MarkPlace & { timeMs: number; endRepoUid: string; endName: string }>((q, t) =>
