@@ -230,7 +230,8 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
   let waiting = 0;
   let goOn = createSignal();
   async function waitForKeys(): Promise<void> {
-    if (total < nextKeys) return;
+    // After the last change of keys lanes end one by one, so none may wait for all.
+    if (total < nextKeys || nextKeys > rounds) return;
     if (++waiting < LANES) return goOn.sent;
     await changeKeys();
     nextKeys = total + ROUNDS_PER_KEY;
