@@ -114,7 +114,7 @@ async function startServer(): Promise<void> {
 /** Opens the page that a login prints, as the person who has the account at the provider. */
 async function open(login: Running, account: OidcAccount): Promise<{ page: Page; context: BrowserContext }> {
   provider.account = account;
-  const [url] = await login.waitForOutput(/http:\S+\/oauth\S*/);
+  const [url] = await login.waitForOutput(/http:\S+\/(?:oauth|login\/)\S*/);
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.goto(url);

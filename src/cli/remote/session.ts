@@ -27,6 +27,7 @@ import { toJsonMaskPath } from "../../codec/field-mask.js";
 import { readOption } from "../../codec/fields.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError } from "../errors.js";
+import { checkFlagFile } from "../flag-file.js";
 import { type Output, withStdout } from "../output/terminal.js";
 import {
   describeForeignResponse,
@@ -60,12 +61,12 @@ const writers = createJsonWriters(createRegistry());
  */
 export async function withSession(flags: CommonFlags, work: (session: Session) => Promise<void>): Promise<void> {
   const { name, value: api } = findApiSetting(flags);
-  const { token, remedy } = await findToken(flags, api);
-  const connection = asFlagError(name, () => openConnection(api, name, token));
+  const given = await findToken(flags, api);
+  const connection = asFlagError(name, () => openConnection(api, name, given.token));
   let isBroken = false;
-  const convert = (error: unknown, method: DescMethod) => {
+  const convert = async (error: unknown, method: DescMethod) => {
     isBroken ||= isProtocolError(error);
-    return error instanceof ConnectError ? toCommandError(error, { method, api, remedy }) : error;
+    return error instanceof ConnectError ? toCommandError(error, { method, api, given }) : error;
   };
   try {
     await withStdout((output) => {
@@ -73,7 +74,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
         try {
           return toJson(method.output, await callMethod(connection, method, request, output));
         } catch (error) {
-          throw convert(error, method);
+          throw await convert(error, method);
         }
       };
       const names = createNameResolver(send);
@@ -90,7 +91,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
             for await (const response of followMethod(connection, method, request, output))
               yield toJson(method.output, response);
           } catch (error) {
-            throw convert(error, method);
+            throw await convert(error, method);
           }
         },
       });
@@ -114,7 +115,10 @@ function openConnection(api: string, name: string, token: TokenSource | undefine
 
 /** The token of a command, and what to do when the service rejects it. */
 interface GivenToken {
+  /** Absent where no token was given: calls are anonymous. */
   readonly token?: TokenSource | undefined;
+  /** What it is in, where the user has put it there. */
+  readonly place?: string;
   readonly remedy: string;
 }
 
@@ -124,16 +128,18 @@ async function findToken(flags: CommonFlags, api: string): Promise<GivenToken> {
   const given = process.env.ARBOR_TOKEN;
   if (given) {
     const token = asFlagError("ARBOR_TOKEN", () => staticToken(given.trim()));
-    return { token, remedy: `set ARBOR_TOKEN to a new token, or unset it and run: ${login}` };
+    return { token, place: "ARBOR_TOKEN", remedy: `set ARBOR_TOKEN to a new token, or unset it and run: ${login}` };
   }
   const { tokenFile: path } = flags;
   if (path !== undefined) {
-    return { token: tokenFile(path), remedy: `write a new token to ${path}, or without --token-file run: ${login}` };
+    await checkFlagFile("--token-file", path);
+    const remedy = `write a new token to ${path}, or without --token-file run: ${login}`;
+    return { token: tokenFile(path), place: path, remedy };
   }
   const { findStoredToken } = await import("./auth/credentials.js");
   const stored = await findStoredToken(api);
   if (stored !== undefined) return { token: withConnectErrors(stored), remedy: `log in again: ${login}` };
-  return { remedy: `no credentials were given: set ARBOR_TOKEN, or run: ${login}` };
+  return { remedy: `run: ${login}; or set ARBOR_TOKEN to an API token` };
 }
 
 // The client repeats only the text of a ConnectError, because that of other errors may contain a token.
@@ -176,23 +182,36 @@ interface ErrorContext {
   readonly method: DescMethod;
   /** The address of the service, as given. */
   readonly api: string;
-  /** What to do about a rejected token. */
-  readonly remedy: string;
+  readonly given: GivenToken;
 }
 
 /** Converts the error of a call to one with the details that its text lacks, and with a remedy where there is one. */
-function toCommandError(error: ConnectError, { method, api, remedy }: ErrorContext): CommandError {
+async function toCommandError(error: ConnectError, { method, api, given }: ErrorContext): Promise<CommandError> {
   // A login that could not be renewed, which says what to do.
   if (error.cause instanceof CommandError) return error.cause;
   const failure = findCallFailure(error, api);
   if (failure !== undefined) return failure;
   const lines = listLines(error);
-  if (error.code === Code.Unauthenticated) lines.push(`  ${remedy}`);
+  if (error.code === Code.Unauthenticated) {
+    // The text of the service would be about a token, as if there was one.
+    if (given.token === undefined) lines.splice(0, lines.length, `not logged in to ${api}`);
+    for (const line of [...(await describeGiven(given, api)), given.remedy]) lines.push(`  ${line}`);
+  }
   if (error.code === Code.PermissionDenied) {
     const needed = listNeeded(method);
     if (needed !== "") lines.push(`  ${method.name} needs ${needed}; arbor whoami prints what you may do`);
   }
   return new CommandError(error.code, lines.join("\n"));
+}
+
+/** Describes what a refused token says of itself. Stored logins are renewed, so nothing is wrong with their tokens. */
+async function describeGiven({ token, place }: GivenToken, api: string): Promise<string[]> {
+  if (token === undefined || place === undefined) return [];
+  // A file without a token is the error already.
+  const text = await Promise.resolve(token.token()).catch(() => undefined);
+  if (text === undefined) return [];
+  const { describeToken } = await import("./auth/describe-token.js");
+  return describeToken(text, { audience: api, isUpstream: false }, Date.now()).map((fault) => `${place} ${fault}`);
 }
 
 // An error that did not come from the service, such as that of a connection.

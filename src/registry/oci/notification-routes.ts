@@ -93,7 +93,7 @@ export type SecretCheck = (authorization: string | undefined) => boolean;
  * @throws Error when the file cannot be read, other users can read it, or it holds anything but one word of at least
  * 32 printable ASCII characters.
  */
-export function readSecret(file: string): SecretCheck {
+function readSecret(file: string): SecretCheck {
   const secret = parseFile(file);
   const expected = hash(secret);
   return (authorization) => timingSafeEqual(hash(parseBearer(authorization) ?? ""), expected);

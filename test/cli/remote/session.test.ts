@@ -62,26 +62,38 @@ describe("the token", () => {
 
   it("that is not there is an error of its own", async () => {
     const result = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", "/nowhere");
-    const stderr = `arbor: no token in the file /nowhere\n  write a new token to /nowhere, or without --token-file run: ${login()}\n`;
-    assert.deepEqual(result, { code: 3, stdout: "", stderr });
+    const stderr = "arbor: Invalid argument: --token-file: cannot read /nowhere: no such file\n";
+    assert.deepEqual(result, { code: 2, stdout: "", stderr });
+    const path = world.file(" ");
+    const empty = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", path);
+    const remedy = `  write a new token to ${path}, or without --token-file run: ${login()}\n`;
+    assert.deepEqual(empty, { code: 3, stdout: "", stderr: `arbor: no token in the file ${path}\n${remedy}` });
   });
 
   const invalid = "arbor: Unauthenticated: authorization: a valid bearer token is required\n";
 
   it("that is missing altogether is explained", async () => {
     const result = await world.iamWith({ ARBOR_TOKEN: "" }, ...list);
-    const stderr = `${invalid}  no credentials were given: set ARBOR_TOKEN, or run: ${login()}\n`;
+    const stderr = `arbor: not logged in to ${world.service.url}\n  run: ${login()}; or set ARBOR_TOKEN to an API token\n`;
     assert.deepEqual(result, { code: 3, stdout: "", stderr });
   });
 
   it("that is refused is told with its source", async () => {
     const variable = await world.iamWith({ ARBOR_TOKEN: "a.b.c" }, ...list);
     const remedy = `  set ARBOR_TOKEN to a new token, or unset it and run: ${login()}\n`;
-    assert.deepEqual(variable, { code: 3, stdout: "", stderr: invalid + remedy });
+    const fault = "does not hold a JWT, which is three parts with dots between them: is it the whole token, ";
+    const what = (place: string) => `  ${place} ${fault}and nothing but the token?\n`;
+    assert.deepEqual(variable, { code: 3, stdout: "", stderr: `${invalid}${what("ARBOR_TOKEN")}${remedy}` });
     const path = world.file("a.b.c");
     const file = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", path);
     const other = `  write a new token to ${path}, or without --token-file run: ${login()}\n`;
-    assert.deepEqual(file, { code: 3, stdout: "", stderr: invalid + other });
+    assert.deepEqual(file, { code: 3, stdout: "", stderr: `${invalid}${what(path)}${other}` });
+    const [header, claims] = [{ alg: "none" }, { sub: "x", iss: "y", exp: 9e9, aud: "https://elsewhere.example" }].map(
+      (part) => Buffer.from(JSON.stringify(part)).toString("base64url"),
+    );
+    const elsewhere = await world.iamWith({ ARBOR_TOKEN: `${header}.${claims}.c2ln` }, ...list);
+    const audience = `  ARBOR_TOKEN has a token with the audience "https://elsewhere.example"; expected is ${world.service.url}\n`;
+    assert.equal(elsewhere.stderr, `${invalid}${audience}${remedy}`);
   });
 
   it("that has expired is told so, and one that was revoked is not told apart from others", async () => {
@@ -176,7 +188,7 @@ describe("a refusal", () => {
         const result = await world.iamWith({ ARBOR_API: service.url }, "groups", "get", world.root);
         const stderr = "arbor: no\\u001b[2J\n  a\\u001b[31m: b\\u0007\n";
         const remedies: Partial<Record<Code, string>> = {
-          [Code.Unauthenticated]: `  set ARBOR_TOKEN to a new token, or unset it and run: arbor auth login --api ${service.url}\n`,
+          [Code.Unauthenticated]: `  ARBOR_TOKEN has a token with the audience "${world.service.url}"; expected is ${service.url}\n  set ARBOR_TOKEN to a new token, or unset it and run: arbor auth login --api ${service.url}\n`,
           [Code.PermissionDenied]: "  GetGroup needs the capability groups.list; arbor whoami prints what you may do\n",
         };
         assert.deepEqual(result, { code: exitCode, stdout: "", stderr: stderr + (remedies[kind] ?? "") });

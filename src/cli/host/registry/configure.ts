@@ -1,11 +1,12 @@
 // `arbor registry configure`: the files with which a container registry trusts this service.
 import type { JsonWebKey } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
+import { chmodSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { Settings } from "../../../config/config.js";
+import { type Settings, SettingsError, settings as settingTable } from "../../../config/config.js";
+import { readSettingFile } from "../../../config/setting-files.js";
 import { computeLibtrustFingerprint, type KeyPair } from "../../../issuer/keys/key-generation.js";
-import { readSecret } from "../../../registry/oci/notification-routes.js";
+import { parseRegistrySecret } from "../../../kernel/files.js";
 import { formatYaml } from "../../output/format.js";
 import { replaceFile } from "../../shared-file.js";
 import { print, readOrigin, withInstallation } from "../host.js";
@@ -32,7 +33,7 @@ interface ConfigureOptions {
  * Version 2 of distribution computes the `kid` of a certificate as Arbor does. Version 3 computes another one, and finds
  * the `kid` of a token in the JWKS alone. Each ignores the option of the other.
  *
- * @throws Error when the directory cannot be written to, or the secret cannot be used.
+ * @throws Error when the directory cannot be written to; SettingsError when the secret cannot be used
  */
 export async function configureCommand(settings: Settings, { out, mountedAt }: ConfigureOptions): Promise<void> {
   const { registryService: service, registrySecretFile: secretFile } = settings;
@@ -69,9 +70,15 @@ function createReadableDirectory(directory: string): void {
   for (let path = resolve(directory); path !== end; path = dirname(path)) chmodSync(path, 0o755);
 }
 
+function readSecret(file: string): string {
+  const problems: string[] = [];
+  const content = readSettingFile(settingTable.registrySecretFile, file, "--registry-secret-file", problems);
+  if (content === undefined) throw new SettingsError(problems);
+  return content.toString();
+}
+
 function buildNotifications(baseUrl: string, secretFile: string): JsonObject {
-  readSecret(secretFile);
-  const secret = readFileSync(secretFile, "utf8").trim();
+  const secret = parseRegistrySecret(readSecret(secretFile));
   return {
     endpoints: [
       {

@@ -1,9 +1,8 @@
 // `arbor audit verify` and `arbor audit jwks` over the API.
-import { readFileSync } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Link } from "../../../audit/chain.js";
-import { describeReadError } from "../../../kernel/files.js";
 import { invalidFlag } from "../../errors.js";
+import { findFlagFile, readFlagFile } from "../../flag-file.js";
 import { findWarning, formatReport } from "../../output/audit-log.js";
 import { escapeControls } from "../../output/terminal.js";
 import { replaceFile } from "../../shared-file.js";
@@ -36,8 +35,8 @@ interface RememberedState extends Link {
 export async function verifyLogOverApi(flags: VerifyFlags): Promise<void> {
   const { scope, state: file, expectHead, api, tokenFile } = flags;
   if (file !== undefined && expectHead !== undefined) throw invalidFlag("--expect-head", "goes without --state");
-  const jwks = flags.jwks === undefined ? undefined : readJwks(flags.jwks);
-  const head = expectHead === undefined ? file && readState(file, scope) : parseHead(expectHead);
+  const jwks = flags.jwks === undefined ? undefined : await readJwks(flags.jwks);
+  const head = expectHead === undefined ? file && (await readState(file, scope)) : parseHead(expectHead);
   await withSession({ output: "table", ...(api && { api }), ...(tokenFile && { tokenFile }) }, async (session) => {
     const report = await verifyRemoteLog(session.call, scope, { jwks, head: head || undefined });
     await session.output.write(`${scope}: ${formatReport(report)}\n`);
@@ -73,14 +72,9 @@ function parseHead(text: string): Link {
   throw invalidFlag("--expect-head", "must be what `arbor audit verify --scope` printed as head");
 }
 
-function readState(file: string, scope: string): Link | undefined {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw invalidFlag("--state", describeReadError(file, error));
-  }
+async function readState(file: string, scope: string): Promise<Link | undefined> {
+  const text = await findFlagFile("--state", file);
+  if (text === undefined) return undefined;
   const { organization, seq, hash } = parseObject("--state", file, text);
   if (typeof seq !== "number" || typeof hash !== "string" || !HEAD.test(`${seq}:${hash}`)) {
     throw invalidFlag("--state", `${file} is not a file that this command wrote`);
@@ -89,14 +83,8 @@ function readState(file: string, scope: string): Link | undefined {
   return { seq, hash };
 }
 
-function readJwks(file: string): JsonObject {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw invalidFlag("--jwks", describeReadError(file, error));
-  }
-  const jwks = parseObject("--jwks", file, text);
+async function readJwks(file: string): Promise<JsonObject> {
+  const jwks = parseObject("--jwks", file, await readFlagFile("--jwks", file));
   const isKey = (key: unknown) => typeof key === "object" && key !== null && (key as JsonObject).kty === "EC";
   if (Array.isArray(jwks.keys) && jwks.keys.some(isKey)) return jwks;
   throw invalidFlag("--jwks", `${file} has no key; \`arbor audit jwks\` prints such a file`);

@@ -13,13 +13,17 @@ import { buildLimitParameters, buildLoginParameters, type LoginOptions, redeemCo
 
 const CALLBACK_PATH = "/callback";
 
+/** Before the secret of the page that leads to the service. */
+const START_PATH = "/login/";
+
 /** How much of the query an error repeats, in characters. */
 const MAX_TEXT = 500;
 
 /**
  * Logs in.
  *
- * @param show opens the page, or asks the person to open it
+ * @param show opens the page, or asks the person to open it. The address of the page never has the code of an invite, which
+ * would stay in the terminal and in its records: with an invite it is one of this process, which ends with the login
  * @param waitMs how long the person may take, in milliseconds
  * @throws CommandError DEADLINE_EXCEEDED when they take longer, or the error of the service
  */
@@ -31,7 +35,12 @@ export async function logInWithBrowser(
 ): Promise<StoredLogin> {
   const verifier = randomBytes(32).toString("base64url");
   const state = randomBytes(32).toString("base64url");
-  const loopback = await startLoopback(state, (code, redirectUri) => redeemCode(api, { code, verifier, redirectUri }));
+  let page = "";
+  const loopback = await startLoopback(
+    state,
+    () => page,
+    (code, redirectUri) => redeemCode(api, { code, verifier, redirectUri }),
+  );
   const query = new URLSearchParams({
     response_type: "code",
     client_id: CLI_CLIENT_ID,
@@ -44,6 +53,7 @@ export async function logInWithBrowser(
   });
   for (const [name, value] of [...buildLoginParameters(loginRequest), ...buildLimitParameters(loginRequest, "scope")])
     query.append(name, value);
+  page = `${api}/oauth?${query}`;
   const timeout = new CommandError(
     Code.DeadlineExceeded,
     `the browser did not come back within ${waitMs / 60_000} minutes`,
@@ -51,7 +61,10 @@ export async function logInWithBrowser(
   const timer = setTimeout(() => loopback.fail(timeout), waitMs);
   try {
     // Concurrently, because the redirect may arrive before the program that opened the browser ends.
-    const [login] = await Promise.all([loopback.result, show(`${api}/oauth?${query}`)]);
+    const [login] = await Promise.all([
+      loopback.result,
+      show(loginRequest.invite === undefined ? page : loopback.startUrl),
+    ]);
     return login;
   } catch (error) {
     loopback.fail(timeout);
@@ -65,6 +78,8 @@ export async function logInWithBrowser(
 interface Loopback<T> {
   /** The URL to which the service redirects the browser. */
   readonly redirectUri: string;
+  /** A URL that leads to the page of the service. Other users of the machine cannot guess it. */
+  readonly startUrl: string;
   /** The result of `redeem`; rejected when the login fails. */
   readonly result: Promise<T>;
   /** Stops the server and rejects the result. */
@@ -75,10 +90,12 @@ interface Loopback<T> {
  * Starts the server on a free port of 127.0.0.1. It stops when the browser has its response.
  *
  * @param state the secret that the redirect must contain
+ * @param findPage returns the address of the page of the service
  * @param redeem redeems the code while the browser waits for the response
  */
 async function startLoopback<T>(
   state: string,
+  findPage: () => string,
   redeem: (code: string, redirectUri: string) => Promise<T>,
 ): Promise<Loopback<T>> {
   let outcome: { resolve: (value: T) => void; reject: (error: unknown) => void };
@@ -87,8 +104,12 @@ async function startLoopback<T>(
   });
   let isUsed = false;
 
+  const startPath = `${START_PATH}${randomBytes(32).toString("base64url")}`;
+
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const query = isUsed ? undefined : parseCallback(request, host);
+    const found = isUsed ? undefined : parsePath(request, host);
+    if (isSame(found?.path, startPath)) return sendRedirect(response, findPage());
+    const query = found?.path === CALLBACK_PATH ? found.query : undefined;
     if (query === undefined) return sendPage(response, 404, NOT_FOUND);
     if (!isSame(findSingleValue(query, "state"), state)) return sendPage(response, 400, OTHER_LOGIN);
     isUsed = true;
@@ -121,6 +142,7 @@ async function startLoopback<T>(
   const redirectUri = `http://${host}${CALLBACK_PATH}`;
   return {
     redirectUri,
+    startUrl: `http://${host}${startPath}`,
     result,
     fail(error) {
       stop();
@@ -130,9 +152,9 @@ async function startLoopback<T>(
 }
 
 // The host header is compared as sent, because another name may resolve to this address (DNS rebinding).
-function parseCallback({ method, headers, url = "" }: IncomingMessage, host: string): URLSearchParams | undefined {
-  const [path, query = ""] = url.split("?", 2);
-  return method === "GET" && headers.host === host && path === CALLBACK_PATH ? new URLSearchParams(query) : undefined;
+function parsePath({ method, headers, url = "" }: IncomingMessage, host: string) {
+  const [path = "", query = ""] = url.split("?", 2);
+  return method === "GET" && headers.host === host ? { path, query: new URLSearchParams(query) } : undefined;
 }
 
 // No parameter may be repeated (RFC 6749, section 3.1).
@@ -172,6 +194,16 @@ const NOT_FOUND: ResultPage = { title: "Not found", text: "There is nothing at t
 
 const STYLE = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}";
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
+
+function sendRedirect(response: ServerResponse, location: string): void {
+  response.writeHead(302, {
+    location,
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    connection: "close",
+  });
+  response.end();
+}
 
 function sendPage(response: ServerResponse, status: number, { title, text }: ResultPage): void {
   const body = `<!doctype html>

@@ -11,6 +11,7 @@ import {
   type StoredLogin,
   setLogin,
 } from "./credentials-file.js";
+import { isTime, parseClaims } from "./token-claims.js";
 
 /**
  * `arbor auth token`
@@ -179,31 +180,8 @@ function tryNormalizeApi(api: string): string | undefined {
   }
 }
 
-// The claims of a token are not verified, which the service does that accepts it.
-
 /** The longest time before its expiry that a token is renewed, in milliseconds. */
 const EARLY_MS = 300_000;
-
-/** The claims of a JWT that commands show or that decide about renewal; those that it does not have are absent. */
-export interface StoredTokenClaims {
-  readonly subject?: string;
-  readonly issuer?: string;
-  /** In epoch milliseconds. */
-  readonly issuedMs?: number;
-  /** In epoch milliseconds. */
-  readonly expiresMs?: number;
-}
-
-/** Parses the claims of a JWT (RFC 7519); none for any other text. */
-export function parseClaims(token: string): StoredTokenClaims {
-  const { sub, iss, iat, exp } = parseJsonObject(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
-  return {
-    ...(typeof sub === "string" && { subject: sub }),
-    ...(typeof iss === "string" && { issuer: iss }),
-    ...(isTime(iat) && { issuedMs: iat * 1000 }),
-    ...(isTime(exp) && { expiresMs: exp * 1000 }),
-  };
-}
 
 /** Whether `token` is valid for another five minutes, or half of its life if that is shorter. */
 function isFresh(token: string, nowMs: number): boolean {
@@ -223,9 +201,4 @@ function isValid(token: string, nowMs: number): boolean {
 export function parseRefreshExpiryMs(refreshToken: string): number | undefined {
   const { exp } = parseJsonObject(Buffer.from(refreshToken, "base64").toString());
   return isTime(exp) ? exp * 1000 : undefined;
-}
-
-// Whether a value is a number of seconds that a Date can represent.
-function isTime(value: unknown): value is number {
-  return typeof value === "number" && Math.abs(value) <= 8.64e12;
 }

@@ -6,9 +6,11 @@
 //   renewLogin             a login of a person later, with its refresh token; a workload exchanges the token of its file again
 //
 // A login has two API tokens where it can: the second is for docker, and limited to the registry (registry-limit.ts).
+import { readFile } from "node:fs/promises";
 import { ConnectError } from "@connectrpc/connect";
 import { exchangedToken, tokenFile } from "../../../client/refreshing-token.js";
 import { isBearerToken } from "../../../client/token-source.js";
+import { describeReadError } from "../../../kernel/files.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { findConnectionFailure } from "../connection-failure.js";
@@ -154,8 +156,22 @@ export async function exchangeWorkloadToken(
     const failure = findConnectionFailure(error, api);
     if (failure !== undefined) throw failure;
     const { code, rawMessage } = error;
-    const remedy = code === Code.Unauthenticated ? `\n  ${path} must hold a valid OIDC token for ${identity}` : "";
+    const isRefused = code === Code.Unauthenticated || code === Code.PermissionDenied;
+    const remedy = isRefused ? `\n  ${await describeUpstream(path, api)}` : "";
     throw new CommandError(code, `${rawMessage}${remedy}`, error);
+  }
+}
+
+// Read once more, because the client does not tell which token it sent.
+async function describeUpstream(path: string, api: string): Promise<string> {
+  const { describeToken } = await import("./describe-token.js");
+  try {
+    const token = await readFile(path, "utf8");
+    return describeToken(token, { audience: api, isUpstream: true }, Date.now())
+      .map((fault) => `${path} ${fault}`)
+      .join("\n  ");
+  } catch (error) {
+    return describeReadError(path, error);
   }
 }
 

@@ -1,11 +1,9 @@
 // `arbor auth login`: the service authenticates the person or the identity, and its tokens are stored.
-import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { text } from "node:stream/consumers";
 import { invalidFlag } from "../../errors.js";
+import { checkFlagFile, readFlagFileOrInput } from "../../flag-file.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type ApiFlags, resolveApi } from "../service.js";
-import { parseClaims } from "./credentials.js";
 import {
   changeCredentials,
   findCredentialsFile,
@@ -15,6 +13,7 @@ import {
   type Workload,
 } from "./credentials-file.js";
 import { exchangeWorkloadToken, type LoginOptions } from "./grants.js";
+import { parseClaims } from "./token-claims.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;
@@ -60,7 +59,7 @@ export async function loginCommand(flags: LoginFlags): Promise<void> {
 /**
  * Finds the identity and its token file in the flags; undefined without them.
  *
- * @throws CommandError INVALID_ARGUMENT for one flag without the other, and for a missing file
+ * @throws CommandError INVALID_ARGUMENT for one flag without the other, and for a file that cannot be read
  */
 export async function findWorkload({ identity, identityToken }: WorkloadFlags): Promise<Workload | undefined> {
   if (identity === undefined && identityToken === undefined) return undefined;
@@ -68,8 +67,8 @@ export async function findWorkload({ identity, identityToken }: WorkloadFlags): 
     throw invalidFlag("--identity", "--identity and --identity-token go together");
   }
   const tokenFile = resolve(identityToken);
-  if (await stat(tokenFile).catch(() => undefined)) return { identity, tokenFile };
-  throw invalidFlag("--identity-token", `there is no file ${tokenFile}`);
+  await checkFlagFile("--identity-token", tokenFile);
+  return { identity, tokenFile };
 }
 
 async function logInWorkload(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {
@@ -85,10 +84,11 @@ async function logInPerson(api: string, flags: LoginFlags): Promise<StoredLogin>
   const loginRequest = await buildLoginRequest(flags);
   if (headless) {
     const { logInHeadless } = await import("./headless-login.js");
-    return logInHeadless(api, loginRequest, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
+    const show = (url: string, confirmation: string) => showHeadless(url, confirmation, loginRequest.invite);
+    return logInHeadless(api, loginRequest, show, { pollMs: POLL_MS, waitMs: WAIT_MS });
   }
   const { logInWithBrowser } = await import("./browser-login.js");
-  // An invite is a secret, and other users of the machine can read the arguments of a browser.
+  // Other users of the machine can read the arguments of a browser, and open the page that leads to the invite.
   const mayOpen = browser && loginRequest.invite === undefined;
   return logInWithBrowser(api, loginRequest, (url) => showBrowser(url, mayOpen), WAIT_MS);
 }
@@ -110,7 +110,7 @@ async function buildLoginRequest({
 }
 
 async function readInvite(file: string): Promise<string> {
-  const invite = (file === "-" ? await text(process.stdin) : await readFile(file, "utf8")).trim();
+  const invite = (await readFlagFileOrInput("--invite-file", file)).trim();
   if (invite !== "" && !/\s/.test(invite)) return invite;
   throw invalidFlag("--invite-file", "the file must hold one invite code");
 }
@@ -126,6 +126,10 @@ async function showBrowser(url: string, mayOpen: boolean): Promise<void> {
   await open(url).catch(() => undefined);
 }
 
-function showHeadless(url: string, confirmation: string): void {
+function showHeadless(url: string, confirmation: string, invite: string | undefined): void {
+  // The browser is on another machine, which has the invite from this address alone.
+  if (invite !== undefined) {
+    process.stderr.write("The address has the code of the invite: show it to nobody else, and keep it out of logs.\n");
+  }
   process.stderr.write(`Open this page in any browser, and enter the code ${confirmation} there:\n\n  ${url}\n\n`);
 }

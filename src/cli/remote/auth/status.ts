@@ -6,8 +6,9 @@ import { formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceResponse, sendRequest } from "../service.js";
-import { findStoredToken, parseClaims, parseRefreshExpiryMs } from "./credentials.js";
+import { findStoredToken, parseRefreshExpiryMs } from "./credentials.js";
 import { findCredentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
+import { parseClaims } from "./token-claims.js";
 
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {

@@ -1,8 +1,6 @@
 // Builds a request from the flags of a command and the file of `--file`; flags take precedence. Values are parsed as in
 // query strings, and durations may also be written as `7d`, and enum values by their short names.
 
-import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
 import {
   create,
   createRegistry,
@@ -19,6 +17,7 @@ import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
+import { readFlagFileOrInput } from "../../flag-file.js";
 import {
   type FieldArgument,
   type FieldFlag,
@@ -102,7 +101,7 @@ async function readValue(flag: FieldFlag, given: FlagValues): Promise<unknown> {
   if (!flag.fromFile)
     return parseFlag(flag.field, isRepeated(flag.field) ? (value as string[]) : [String(value)], name);
   // The line end at the end of the file is not part of the value.
-  const content = (await readText(String(value), name)).replace(/[\r\n]+$/, "");
+  const content = (await readFlagFileOrInput(name, String(value))).replace(/[\r\n]+$/, "");
   if (content === "") throw invalidFlag(name, `${name} must name a file that is not empty`);
   return parseFlag(flag.field, [content], name);
 }
@@ -212,28 +211,12 @@ interface FileResource {
 }
 
 /**
- * Reads the text of a file.
- *
- * @param file its path, or `-` for standard input
- * @param flag the flag with the path
- * @throws CommandError INVALID_ARGUMENT when it cannot be read
- */
-async function readText(file: string, flag: string): Promise<string> {
-  try {
-    return await (file === "-" ? text(process.stdin) : readFile(file, "utf8"));
-  } catch (error) {
-    const { code = "unknown" } = error as NodeJS.ErrnoException;
-    throw invalidFlag(flag, `${file} cannot be read (${code})`);
-  }
-}
-
-/**
  * Reads a resource.
  *
  * @throws CommandError INVALID_ARGUMENT with the first field that is unknown or has a wrong value
  */
 async function readResource(file: string, desc: DescMessage, flag: string, what = "resource"): Promise<FileResource> {
-  const json = parseYaml(await readText(file, flag), flag);
+  const json = parseYaml(await readFlagFileOrInput(flag, file), flag);
   if (!isJsonObject(json)) throw invalidFlag(flag, `the file must hold one object, the ${what}`);
   try {
     return { message: readMessage(desc, json, "", { registry: createRegistry(), ignoreUnknown: false }), json };

@@ -163,7 +163,12 @@ test("refuses a secret that others can read, and says which file", async () => {
   writeFileSync(secretFile, SECRET, { mode: 0o644 });
   const flags = ["--data", data, "--out", out, "--registry-secret-file", secretFile];
   const { status, stderr } = await arbor(["registry", "configure", ...flags]);
-  assert.notEqual(status, 0);
+  assert.equal(status, 2);
   assert.match(stderr, /mode 0600/);
   assert.ok(!stderr.includes(SECRET));
+  const missing = await arbor(["registry", "configure", ...flags.slice(0, -1), "/nowhere"]);
+  assert.deepEqual(
+    [missing.status, missing.stderr],
+    [2, "arbor: --registry-secret-file: cannot read /nowhere: no such file\n"],
+  );
 });

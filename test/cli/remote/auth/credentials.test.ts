@@ -202,7 +202,7 @@ describe("a stored login of an identity", () => {
     await keep(service.url, { ...stored, token: jwt({ exp: 0 }) });
     rmSync(tokenFile);
     const { code, message } = await commandErrorOf(tokenAt(service.url));
-    const remedy = `${tokenFile} must hold a valid OIDC token for ${workload.identity}`;
+    const remedy = `cannot read ${tokenFile}: no such file`;
     assert.deepEqual([code, message], [Code.Unauthenticated, `no token in the file ${tokenFile}\n  ${remedy}`]);
   });
 });

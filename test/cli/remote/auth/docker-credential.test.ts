@@ -53,6 +53,7 @@ describe("the credential helper", () => {
       "cli/remote/auth/credentials",
       "cli/remote/auth/credentials-file",
       "cli/remote/auth/docker-credential",
+      "cli/remote/auth/token-claims",
       "cli/remote/connection-failure",
       "cli/remote/service",
       "client/token-source",

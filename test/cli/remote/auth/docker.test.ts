@@ -214,7 +214,11 @@ describe("docker's helper", () => {
     ["a URL", ["--registry", `https://${HOST}`], /--registry: must be a host, /],
     ["a path", ["--registry", `${HOST}/a`], /--registry: must be a host, /],
     ["an identity without token", ["--identity", "0123/45"], /--identity and --identity-token go together/],
-    ["a token that is not there", ["--identity", "0", "--identity-token", "/nowhere"], /there is no file \/nowhere/],
+    [
+      "a token that is not there",
+      ["--identity", "0", "--identity-token", "/nowhere"],
+      /--identity-token: cannot read \/nowhere: no such file/,
+    ],
   ];
   for (const [what, flags, says] of refused) {
     it(`is not set up for ${what}`, async (test) => {

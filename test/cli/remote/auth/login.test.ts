@@ -231,7 +231,7 @@ describe("arbor auth login", () => {
     assert.equal((await ended).code, 0);
   });
 
-  it("takes an invite from a file and never gives it to a browser as an argument", async (test) => {
+  it("takes an invite from a file, and shows it neither to a browser as an argument nor on the terminal", async (test) => {
     const service = await startLoginService(test);
     const opened = join(tempDir(), "opened");
     const browser = join(tempDir(), "browser");
@@ -240,14 +240,36 @@ describe("arbor auth login", () => {
     const flags = ["login", "--api", service.url, "--invite-file", "-"];
     const { waitForOutput, ended } = auth(flags, { ...env, BROWSER: browser, DISPLAY: "" }, "inv-ite\n");
     const [url = ""] = await waitForOutput(/http:\S+/);
-    assert.equal(new URL(url).searchParams.get("invite"), "inv-ite");
-    await visit(await callbackOf(new URL(url)));
-    assert.equal((await ended).code, 0);
+    const start = new URL(url);
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/login\/[\w-]{43}$/);
+    const refused: [what: string, url: URL, host?: string, method?: string][] = [
+      ["a guess", new URL(`/login/${"x".repeat(43)}`, start)],
+      ["no secret", new URL("/login/", start)],
+      ["a name that leads here", start, `evil.example.com:${start.port}`],
+      ["POST", start, start.host, "POST"],
+    ];
+    for (const [what, at, host, method] of refused) {
+      const { status, body, headers } = await visit(at, host, method);
+      assert.deepEqual([status, (headers as { location?: string }).location], [404, undefined], what);
+      assert.doesNotMatch(body, /inv-ite/, what);
+    }
+    const { status, headers } = await visit(start);
+    assert.equal(status, 302);
+    const page = new URL((headers as { location?: string }).location ?? "");
+    assert.equal(page.origin, service.url);
+    assert.equal(page.searchParams.get("invite"), "inv-ite");
+    await visit(await callbackOf(page));
+    const { code, stdout, stderr } = await ended;
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stdout + stderr, /inv-ite/);
     assert.equal(existsSync(opened), false);
+    await assert.rejects(visit(start), { code: "ECONNREFUSED" });
   });
 });
 
 describe("arbor auth login --headless", () => {
+  const idToken = jwt({ sub: "upstream" });
+
   async function logInHeadless(test: TestContext, outcome: string, ...flags: string[]) {
     const service = await startLoginService(test);
     service.headless = { outcome, notYet: 1 };
@@ -255,7 +277,16 @@ describe("arbor auth login --headless", () => {
     const [, confirmation, url = ""] = await waitForOutput(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
     return { service, confirmation, page: new URL(url), end: await ended };
   }
-  const idToken = jwt({ sub: "upstream" });
+
+  it("says that the address has the code of an invite, which it needs in another place", async (test) => {
+    const file = join(tempDir(), "invite");
+    writeFileSync(file, "inv-ite\n");
+    const warning = /The address has the code of the invite: show it to nobody else/;
+    const { page, end } = await logInHeadless(test, idToken, "--invite-file", file);
+    assert.equal(page.searchParams.get("invite"), "inv-ite");
+    assert.match(end.stderr, warning);
+    assert.doesNotMatch((await logInHeadless(test, idToken)).end.stderr, warning, "the control");
+  });
 
   it("asks until the person is done, and exchanges what it can open", async (test) => {
     const { service, page, end } = await logInHeadless(test, idToken, "--connection", "corp", "--cap", "groups.list");
@@ -324,7 +355,8 @@ describe("arbor auth login --identity", () => {
       env,
     );
     assert.equal(code, 3);
-    const remedy = `  ${tokenFile} must hold a valid OIDC token for 0123/45\n`;
+    const fault = `does not hold a JWT, which is three parts with dots between them: is it the whole token, and nothing but the token?`;
+    const remedy = `  ${tokenFile} ${fault}\n`;
     assert.equal(stderr, `arbor: token exchange: Unauthenticated: authorization: no\n${remedy}`);
     assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);
   });

@@ -104,7 +104,7 @@ const cases: readonly {
     name: "a secret's file that is not there",
     resource: "identity-providers",
     args: ["--default-role", "x", "--oidc-client-secret-file", "/nowhere"],
-    rule: "--oidc-client-secret-file: /nowhere cannot be read (ENOENT)",
+    rule: "--oidc-client-secret-file: cannot read /nowhere: no such file",
   },
   {
     name: "standard input for two things",
