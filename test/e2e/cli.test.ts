@@ -98,20 +98,20 @@ describe("commands on the host", () => {
     assert.equal(again?.code, 6);
     assert.match(
       again?.stderr ?? "",
-      /\narbor: Precondition failed: a root group named acme\.example exists already\n$/,
+      /\narbor: the organisation acme\.example exists already: nothing was changed, and the lines above say how to go on\n$/,
     );
     assert.deepEqual(wrong, failure(2, "Invalid argument: org: org must match ^[a-z0-9 ._-]{1,}$"));
     assert.deepEqual(half, failure(2, "Invalid argument: owner: --owner-issuer and --owner-subject go together"));
     assert.match(plain?.stdout ?? "", /^group: [0-9a-f]{40}\nidentity: [0-9a-f]{40}\nroleBinding: \S+\ntoken: \S+\n$/);
     // The base URL of the running service, which the command was not told.
-    assert.match(plain?.stderr ?? "", new RegExp(`^the token is for ${service.url};`));
+    assert.match(plain?.stderr ?? "", new RegExp(`^the token is for the service at ${service.url}, `));
     const [json, elsewhere] = await onHost(
       ["bootstrap", "--org", "fifth", "--json"],
       ["bootstrap", "--org", "sixth", "--json", "--base-url", "https://arbor.example"],
     );
     assert.equal((JSON.parse(json?.stdout ?? "") as { audience?: string }).audience, service.url);
     assert.equal((JSON.parse(elsewhere?.stdout ?? "") as { audience?: string }).audience, "https://arbor.example");
-    assert.match(elsewhere?.stderr ?? "", /^the token is for https:\/\/arbor\.example;/);
+    assert.match(elsewhere?.stderr ?? "", /^the token is for the service at https:\/\/arbor\.example, /);
   });
 
   it("make tokens that the running service takes", async () => {

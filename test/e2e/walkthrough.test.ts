@@ -15,7 +15,7 @@ test("an operator starts the service, bootstraps beside it, walks through the ca
   t.after(() => service.stop());
   const made = await arbor("bootstrap", "--org", "example", "--json", "--data", data);
   assert.equal(made.code, 0);
-  assert.match(made.stderr, /^the token is for http:.*\nnext:\n/);
+  assert.match(made.stderr, /^the token is for the service at http:.*\nnext:\n/);
   const { group, identity, roleBinding, token } = JSON.parse(made.stdout) as Organisation;
   assert.match(`${group} ${identity} ${roleBinding}`, /^([0-9a-f]{40}) [0-9a-f]{40} \1\/[0-9a-f]{16}$/);
 

@@ -4,6 +4,7 @@ import { type Bootstrap, type BootstrapResult, bootstrap } from "../../iam/opera
 import { issueToken } from "../../issuer/tokens.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, randomIds } from "../../kernel/ids.js";
+import { Code, CommandError } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
 import { HOUR_S, print, readOrigin, withInstallation } from "./host.js";
 import { describeExisting } from "./members.js";
@@ -25,6 +26,8 @@ interface NextSteps {
   readonly baseUrl: string;
   /** The flags that the command was given for the installation. */
   readonly flags: string;
+  /** Whether the settings name login providers already, which a server with the same settings then has. */
+  readonly hasProviders: boolean;
 }
 
 /** `arbor bootstrap` */
@@ -34,7 +37,11 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
   const flags = data === undefined ? "" : ` --data ${data}`;
   await withInstallation(settings, "create", async (host) => {
     const existing = await host.store.read((tx) => describeExisting(tx, org, flags));
-    for (const line of existing) process.stderr.write(`${line}\n`);
+    if (existing.length > 0) {
+      process.stderr.write(`${existing.join("\n")}\n`);
+      const advice = "nothing was changed, and the lines above say how to go on";
+      throw new CommandError(Code.FailedPrecondition, `the organisation ${org} exists already: ${advice}`);
+    }
     const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
     const token = await issueToken(
@@ -45,8 +52,7 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
     const result = { ...created, token };
     if (options.json) print(JSON.stringify({ ...result, audience: baseUrl }));
     else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
-    noteAudience(baseUrl);
-    noteNextSteps({ created, owner, baseUrl, flags });
+    noteNextSteps({ created, owner, baseUrl, flags, hasProviders: settings.loginProviders !== undefined });
   });
 }
 
@@ -63,7 +69,7 @@ function parseOwner({ ownerIssuer: issuer, ownerSubject: subject, ownerEmail: em
 }
 
 // Short, because docs/first-hour.md has the whole way.
-function noteNextSteps({ created, owner, baseUrl, flags }: NextSteps): void {
+function noteNextSteps({ created, owner, baseUrl, flags, hasProviders }: NextSteps): void {
   const { group, identity } = created;
   const login = `arbor auth login --api ${baseUrl}`;
   const invite = `ARBOR_TOKEN=… arbor iam group-invites create --api ${baseUrl} --parent ${group} --role-uid ${builtinRoleUid("owner")} --ttl 1d --single-use`;
@@ -73,18 +79,15 @@ function noteNextSteps({ created, owner, baseUrl, flags }: NextSteps): void {
       : owner.owner !== undefined
         ? [`log in:     ${login}`]
         : [`invite:     ${invite}`, `log in:     ${login} --invite-file FILE   (with the code of the invite)`];
+  const providers = hasProviders ? "" : " --login-providers FILE   (docs/login.md)";
   const lines = [
-    `start:      arbor serve${flags} --login-providers FILE   (docs/login.md)`,
+    `start:      arbor serve${flags}${providers}`,
     ...people,
+    `use token:  ARBOR_API=${baseUrl} ARBOR_TOKEN=… arbor iam groups list   (for an hour)`,
     `new token:  arbor admin token --identity ${identity}${flags}`,
     "all steps:  docs/first-hour.md",
   ];
+  // A server accepts only tokens for its own URL, which follows from settings that this command may not have been given.
+  process.stderr.write(`the token is for the service at ${baseUrl}, as a server with the same settings has it\n`);
   process.stderr.write(`next:\n${lines.map((line) => `  ${escapeControls(line)}\n`).join("")}`);
-}
-
-// A server accepts only tokens for its own URL, which follows from settings that this command may not have been given.
-function noteAudience(audience: string): void {
-  process.stderr.write(
-    `the token is for ${audience}; a server with another URL refuses it: give this command its --listen and --base-url\n`,
-  );
 }

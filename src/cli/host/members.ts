@@ -99,7 +99,7 @@ function memberToJson({ uid, kind, row, grants }: Member) {
     ...{ uid, kind, name: row?.name ?? "" },
     ...{ email: row?.email ?? "", emailUnverified: row?.emailUnverified ?? "" },
     ...{ issuer: row?.issuer ?? "", subject: row?.subject ?? "" },
-    lastSeenTime: row === undefined ? null : formatTime(row.lastSeenTimeMs),
+    lastSeenTime: wasSeen(row, kind) ? formatTime(row.lastSeenTimeMs) : null,
     roles: grants.map(({ groupUid, roleUid, roleName }) => ({ groupUid, roleUid, roleName })),
   };
 }
@@ -122,9 +122,16 @@ function formatMembers(listed: readonly Member[]): string[] {
     row?.name ?? "",
     formatAddress(row),
     [...new Set(grants.map(({ roleName }) => roleName))].join(","),
-    row === undefined ? "never" : formatTime(row.lastSeenTimeMs),
+    wasSeen(row, kind) ? formatTime(row.lastSeenTimeMs) : kind === "host" ? "" : "never",
   ]);
   return formatTable(["UID", "KIND", "NAME", "E-MAIL", "ROLES", "LAST SEEN"], cells);
+}
+
+// What was never seen has the time of its creation; only people are created by their first login. Tokens from this host
+// are not counted.
+function wasSeen(row: Member["row"], kind: Member["kind"]): row is NonNullable<Member["row"]> {
+  if (row === undefined || kind === "host") return false;
+  return kind === "person" || row.lastSeenTimeMs !== row.createTimeMs;
 }
 
 function formatMember({ uid, row, kind }: Member): string {

@@ -119,6 +119,11 @@ export function buildStandaloneIdentity(
   };
 }
 
+/** Whether an identity outside of groups has tokens from the host of the service alone, and no login provider knows it. */
+export function isHostIdentity({ uid, issuer }: Pick<IdentityRow, "uid" | "issuer">): boolean {
+  return !uid.includes("/") && issuer === "";
+}
+
 /** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
   if ((await tx.identities.find(ANONYMOUS_UID)) !== undefined) return;

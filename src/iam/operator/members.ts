@@ -7,6 +7,7 @@ import type { GroupRow } from "../../store/tables/groups.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
+import { isHostIdentity } from "../identities/identity.js";
 
 /** The largest numbers of owners and of roles that are read for one organisation or identity. */
 const MAX_OWNERS = 10;
@@ -88,7 +89,7 @@ async function addOwners(tx: Tx, rows: readonly GroupRow[]): Promise<Organisatio
 
 async function readMember(tx: Tx, uid: string, rootUid: string): Promise<Member> {
   const row = await tx.identities.find(uid);
-  const isHost = row !== undefined && row.issuer === "";
-  const kind = uid.includes("/") ? "workload" : isHost ? "host" : "person";
+  const isHost = row !== undefined && isHostIdentity(row);
+  const kind = isHost ? "host" : uid.includes("/") ? "workload" : "person";
   return { uid, row, kind, grants: await tx.roleBindings.findGrantsWithin(uid, rootUid, MAX_GRANTS) };
 }

@@ -7,6 +7,7 @@ import { Caller } from "../../pipeline/auth/caller.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
 import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
+import { isHostIdentity } from "../identities/identity.js";
 import { requireGrantable } from "../rights.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { listCapabilityNames } from "../roles/capability-names.js";
@@ -134,6 +135,8 @@ export interface InvitePreview {
     readonly name: string;
     /** The address that a login provider of the service has confirmed; empty where there is none. */
     readonly email: string;
+    /** Whether it has tokens from the host of the service alone, as the owner that `arbor bootstrap` makes. */
+    readonly isHost: boolean;
   };
   readonly organisation: {
     readonly name: string;
@@ -168,7 +171,12 @@ export async function previewInvite(
   const root = await tx.groups.find(rootOf(invite.groupUid));
   const group = await tx.groups.find(invite.groupUid);
   return {
-    invitedBy: { uid: invite.createdBy, name: inviter?.name ?? "", email: inviter?.email ?? "" },
+    invitedBy: {
+      uid: invite.createdBy,
+      name: inviter?.name ?? "",
+      email: inviter?.email ?? "",
+      isHost: inviter !== undefined && isHostIdentity(inviter),
+    },
     organisation: { name: root?.name ?? "", verified: root?.verified ?? false },
     ...(group !== undefined && group.uid !== root?.uid && { groupName: group.name }),
     role: { name, description, capabilities: listCapabilityNames(capabilities) },

@@ -36,6 +36,8 @@ export function renderConsentPage(
   { person, invites, pending, recipient, hidden }: ConsentPage,
 ): WebResponse {
   const isInvite = invites.length > 0;
+  const isByHost = invites.every(({ invitedBy }) => invitedBy.isHost);
+  const condition = ` and know who ${isByHost ? "runs this service" : "invites you"}`;
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>
 </dl>
@@ -44,7 +46,7 @@ ${invites.map(renderInvite)}
 <dl>${renderRecipient(recipient)}</dl>
 <form method="post" action="/oauth/consent">${renderHiddenInputs(hidden)}
 ${pending && renderPendingBindings(pending)}
-<p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
+<p>Go on only if you started this yourself just now${isInvite ? condition : undefined}.</p>
 <div class="buttons">
 <button class="button plain" name="decision" value="decline">${isInvite ? "Decline" : "Cancel"}</button>
 <button class="button" name="decision" value="accept">${isInvite ? "Accept" : "Continue"}</button>
@@ -70,8 +72,10 @@ ${groupName === undefined ? undefined : html`<dt>Group</dt><dd>${groupName}</dd>
 </details>`;
 }
 
-// Persons choose their names freely. Without a verified email address the uid tells them apart.
-function formatInviter({ uid, name, email }: InvitePreview["invitedBy"]): Html {
+// Persons choose their names freely. Without a verified email address the uid tells them apart. The uid of an identity of
+// the host would tell nobody anything.
+function formatInviter({ uid, name, email, isHost }: InvitePreview["invitedBy"]): Html {
+  if (isHost) return html`who runs this service <span class="note">with arbor bootstrap, on its host</span>`;
   const proven = email === "" ? uid : email;
   return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
 }

@@ -1,5 +1,7 @@
 // `arbor bootstrap` again, and the lists with which an operator finds an owner whose uid was lost, beside a running service.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
   type Finished,
@@ -54,7 +56,19 @@ describe("arbor bootstrap", () => {
     assert.ok(stderr.includes(`arbor iam group-invites create --api ${service.url} --parent ${group} `), stderr);
     assert.ok(stderr.includes(`arbor auth login --api ${service.url} --invite-file FILE`), stderr);
     assert.ok(stderr.includes(`arbor admin token --identity ${identity} --data ${data}`), stderr);
+    assert.ok(stderr.includes(`ARBOR_API=${service.url} ARBOR_TOKEN=… arbor iam groups list`), stderr);
     assert.ok(!stderr.includes(token));
+    const listed = await host.run(["iam", "groups", "list"], { ARBOR_API: service.url, ARBOR_TOKEN: token });
+    assert.match(listed.stdout, /third\.example/);
+  });
+
+  it("does not ask for login providers that the settings have", async () => {
+    const providers = join(data, "providers.json");
+    writeFileSync(providers, "[]");
+    const args = ["bootstrap", "--org", "sixth.example", "--data", data];
+    const { code, stderr } = await host.run(args, { ARBOR_LOGIN_PROVIDERS: providers });
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /\n {2}start: +arbor serve --data \S+\n/);
   });
 
   it("names the owner by e-mail address, and a half or a double owner is rejected", async () => {
@@ -80,7 +94,7 @@ describe("arbor bootstrap", () => {
       `organisation acme.example is the group ${acme.group}`,
       `  owner ${acme.identity} (tokens from this host alone); its token: arbor admin token --identity ${acme.identity} --data ${data}`,
       `  its identities: arbor admin identities list --org ${acme.group} --data ${data}`,
-      "arbor: Precondition failed: a root group named acme.example exists already",
+      "arbor: the organisation acme.example exists already: nothing was changed, and the lines above say how to go on",
       "",
     ]);
     const [, command = ""] = /its token: arbor (.*)/.exec(stderr) ?? [];
@@ -129,6 +143,19 @@ describe("the lists of the operator", () => {
     assert.ok(page.stdout.includes(String(first)) && !page.stdout.includes(String(second)), page.stdout);
     const last = ["--page-size", "1", "--after", String(first), "--json"];
     assert.equal(parse(await onHost("admin", "identities", "list", "--org", acme.group, ...last))[0]?.uid, second);
+  });
+
+  it("show no time at which what was never used was last seen", async () => {
+    const list = ["admin", "identities", "list", "--org", acme.group];
+    const rows = parse(await onHost(...list, "--json")) as readonly { uid: string; lastSeenTime?: unknown }[];
+    assert.deepEqual(
+      rows.map(({ lastSeenTime }) => lastSeenTime),
+      [null, null],
+    );
+    const { stdout } = await onHost(...list);
+    const row = (uid: string) => stdout.split("\n").find((line) => line.startsWith(uid)) ?? "";
+    assert.match(row(deployer), / never$/);
+    assert.match(row(acme.identity), / owner +-$/, "tokens from the host are not counted");
   });
 
   it("reject what they do not know", async () => {

@@ -41,9 +41,12 @@ const uidOf = (subject: string) => personUid(kit.provider.issuer, subject);
 describe("the owner whom an organisation awaits by e-mail address", () => {
   it("becomes an owner at the first login, with consent, and nobody after", async () => {
     const email = newEmail();
-    const { group, groupInvite = "" } = await create({ email });
+    const { group, identity, groupInvite = "" } = await create({ email });
     const first = await login({ email, email_verified: true });
     assert.match(first.text, /Accept this invite\?/);
+    assert.match(first.text, /<dt>Invited by<\/dt><dd>who runs this service .*with arbor bootstrap, on its host/);
+    assert.match(first.text, /and know who runs this service\./);
+    assert.doesNotMatch(first.text, new RegExp(String(identity)), "the uid of an identity of the host");
     assert.ok(first.token);
     assert.equal(await isOwner(group, uidOf(first.subject)), true);
     assert.equal(await kit.store.read((tx) => tx.groupInvites.find(groupInvite)), undefined);

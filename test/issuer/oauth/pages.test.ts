@@ -45,7 +45,7 @@ const pages: Readonly<Record<string, WebResponse>> = {
     person: evil,
     invites: [
       {
-        invitedBy: { uid: evil, name: evil, email: evil },
+        invitedBy: { uid: evil, name: evil, email: evil, isHost: false },
         organisation: { name: evil, verified: false },
         groupName: evil,
         role: { name: evil, description: evil, capabilities: [evil] },
