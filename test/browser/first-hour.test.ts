@@ -147,6 +147,7 @@ describe("docs/first-hour.md", () => {
     await page.getByRole("heading", { level: 1, name: "Accept this invite?" }).waitFor();
     const text = await page.getByRole("main").innerText();
     assert.match(text, /Ada Lovelace \(Ada@acme\.example\)/);
+    assert.match(text, /Invited by\s+who runs this service with arbor bootstrap, on its host/);
     assert.match(text, /acme\.example[\s\S]*owner/);
     await page.getByRole("button", { name: "Accept" }).click();
     await page.getByRole("heading", { level: 1, name: "You are logged in" }).waitFor();
@@ -176,10 +177,13 @@ describe("docs/first-hour.md", () => {
 
   it("lets a workload in with the token of its platform, which pushes an image", async () => {
     const claims = { ISSUER: platform.issuer, SUBJECT: "repo:acme/app" };
-    await succeed(shell("ada", block("workload"), claims));
     writeFileSync(join(directory, "platform.token"), platform.token({ sub: claims.SUBJECT, aud: api }), {
       mode: 0o600,
     });
+    const told = await succeed(shell("ada", block("claims")));
+    for (const claim of [claims.ISSUER, claims.SUBJECT, api])
+      assert.ok(told.stdout.includes(`'${claim}'`), told.stdout);
+    await succeed(shell("ada", block("workload"), claims));
     const { stdout } = await succeed(shell("deployer", block("exchange")));
     const deployer = readFileSync(join(directory, "deployer"), "utf8").trim();
     assert.ok(stdout.includes(deployer), stdout);
@@ -197,10 +201,104 @@ describe("docs/first-hour.md", () => {
   });
 });
 
+describe("a workload without a platform", () => {
+  it("is let in with a key of its own, beside the login of the person", async () => {
+    const { stdout } = await succeed(shell("ada", block("trial")));
+    assert.ok(stdout.includes(readFileSync(join(directory, "trial"), "utf8").trim()), stdout);
+    assert.match(stdout, /viewer/);
+    assert.match((await succeed(shell("ada", "arbor whoami"))).stdout, /Ada Lovelace/);
+  });
+
+  it("is told what is wrong with its token, which is not printed", async () => {
+    const claims = { iss: platform.issuer, sub: "repo:acme/app" };
+    const cases: [what: string, token: string, says: RegExp][] = [
+      ["garbage", "garbage", /platform\.token does not hold a JWT/],
+      ["nothing", "", /platform\.token is empty/],
+      ["an expired one", platform.token({ ...claims, aud: api, exp: 1_700_000_000 }), /expired at 2023-11-14T22:13:20/],
+      [
+        "one for others",
+        platform.token({ ...claims, aud: "https://other.example" }),
+        /audience "https:\/\/other\.example"; expected is http/,
+      ],
+      ["another subject", platform.token({ sub: "repo:evil/app", aud: api }), /with the subject "repo:evil\/app"/],
+    ];
+    for (const [what, token, says] of cases) {
+      writeFileSync(join(directory, "platform.token"), token, { mode: 0o600 });
+      const { code, stdout, stderr } = await shell("stranger", block("exchange")).ended;
+      assert.ok(code === 3 || code === 4, `${what}: ${code} ${stderr}`);
+      assert.match(stderr, says, what);
+      assert.doesNotMatch(stdout + stderr, /eyJ/, what);
+    }
+  });
+});
+
 describe("when something is lost", () => {
+  it("the owner's seven days: the operator invites again", async () => {
+    const [, OWNER = ""] = /^identity: (\S+)$/m.exec(bootstrapped.stdout) ?? [];
+    await succeed(shell("operator", block("owner"), { OWNER }));
+    const login = shell("heir", "arbor auth login --invite-file owner-invite");
+    const { page, context } = await open(login, { ...ada, subject: "ada at work" });
+    await page.getByRole("heading", { level: 1, name: "Accept this invite?" }).waitFor();
+    await page.getByRole("button", { name: "Accept" }).click();
+    const { stderr } = await succeed(login);
+    assert.ok(!stderr.includes(readFileSync(join(directory, "owner-invite"), "utf8").trim()), "the code is a secret");
+    await context.close();
+    assert.match((await succeed(shell("heir", "arbor whoami"))).stdout, /owner/);
+  });
+
+  it("the login: the first line is that of the table", async () => {
+    const { code, stderr } = await shell("nobody", "arbor iam groups list").ended;
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, new RegExp(`^arbor: not logged in to ${api}\\n {2}run: arbor auth login`));
+    assert.ok(PAGE.includes("| “not logged in to …” (exit code 3) |"));
+  });
+
+  it("names and rights: the texts are those of the table", async () => {
+    const twin = "--parent acme.example/platform --name trial --issuer https://twin.example --subject twin";
+    await succeed(shell("ada", `arbor iam identities create ${twin}`));
+    const cases: [who: string, commands: string, code: number, says: RegExp][] = [
+      [
+        "ada",
+        "arbor iam groups get acme.example/none",
+        5,
+        /no group is named acme\.example\/none where you have roles; to list: /,
+      ],
+      ["ada", "arbor iam identities get acme.example/none", 5, /no identity is named /],
+      [
+        "ada",
+        "arbor iam identities get acme.example/platform/trial",
+        2,
+        /trial is the name of several; give the path of the group before it, or a uid:\n {2}identity /,
+      ],
+      [
+        "deployer",
+        "arbor iam groups create --parent $(cat deployer | cut -d/ -f1) --name mine",
+        4,
+        /needs the capability groups\.create; arbor whoami/,
+      ],
+      ["ada", "arbor auth login --invite-file none", 2, /--invite-file: cannot read \/\S+\/none: no such file/],
+    ];
+    for (const [who, commands, expected, says] of cases) {
+      const { code, stderr } = await shell(who, commands).ended;
+      assert.equal(code, expected, stderr);
+      assert.match(stderr, says);
+    }
+    const rows = [
+      "no group is named …",
+      "is the name of several",
+      "needs the capability …",
+      "cannot read …: no such file",
+    ];
+    for (const row of rows) assert.ok(PAGE.includes(row), row);
+  });
+
   it("the output of bootstrap: again, it names the command that prints a token", async () => {
     const again = await shell("operator", block("bootstrap")).ended;
     assert.equal(again.code, 6, again.stderr);
+    assert.match(
+      again.stderr,
+      /acme\.example exists already: nothing was changed, and the lines above say how to go on\n$/,
+    );
     const [, command = ""] = /its token: (arbor admin token \S+ \S+)/.exec(again.stderr) ?? [];
     const token = (await succeed(shell("operator", command))).stdout.trim();
     const groups = await succeed(shell("operator", "arbor iam groups list", { ARBOR_TOKEN: token }));

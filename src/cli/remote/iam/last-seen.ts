@@ -1,4 +1,4 @@
-// When an identity was last seen, as lists show it.
+// When an identity was last seen, as tables show it.
 import type { JsonObject } from "@bufbuild/protobuf";
 
 /**
@@ -8,4 +8,11 @@ import type { JsonObject } from "@bufbuild/protobuf";
 export function findLastSeen({ uid, createTime, lastSeenTime }: JsonObject): string {
   const isWorkload = String(uid).includes("/");
   return typeof lastSeenTime === "string" && !(isWorkload && lastSeenTime === createTime) ? lastSeenTime : "";
+}
+
+/** Leaves the time out of an identity that was never seen, for tables. JSON and YAML are those of the API. */
+export function omitUnseen(resource: JsonObject): JsonObject {
+  if (!("lastSeenTime" in resource) || findLastSeen(resource) !== "") return resource;
+  const { lastSeenTime: _unseen, ...rest } = resource;
+  return rest;
 }

@@ -23,6 +23,7 @@ import { type Session, withSession } from "../session.js";
 import { type ColumnFlags, selectColumns } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { applyFilters, type FilterFlags } from "./filters.js";
+import { omitUnseen } from "./last-seen.js";
 import { buildRequest, type FlagValues, setArguments } from "./request.js";
 import {
   type ActionCommand,
@@ -264,7 +265,7 @@ async function printResponse(
   const response: JsonObject = await call(method, request);
   const redirectUri = hasRedirectUri && isTable(format) ? await fetchRedirectUri(given) : undefined;
   const rows = (): DetailRow[] => [
-    ...toDetailRows(method.output, response),
+    ...toDetailRows(method.output, omitUnseen(response)),
     ...(redirectUri ? [["redirect URI", redirectUri(response)] as const] : []),
   ];
   await output.write(formatResponse(format, response, rows, output.terminal));

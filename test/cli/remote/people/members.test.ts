@@ -97,6 +97,11 @@ describe("an identity that was never used", () => {
     assert.notEqual(rowOf(idle.uid), "");
     assert.doesNotMatch(rowOf(idle.uid), /1970/);
 
+    const get = async (uid: string, format: string) =>
+      (await world.iam("identities", "get", uid, "-o", format)).stdout.includes("lastSeenTime");
+    const shown = [await get(idle.uid, "table"), await get(used.uid, "table"), await get(idle.uid, "json")];
+    assert.deepEqual(shown, [false, true, true], "JSON is that of the API, which always has the time");
+
     const made = await world.arbor({}, "auth", "pull-token", "create", "--group", team, "--name", "ci", "-o", "json");
     assert.equal(made.code, 0, made.stderr);
     const list = () => world.arbor({}, "auth", "pull-token", "list", "--group", team, "-o", "json");
