@@ -84,11 +84,7 @@ export function connectTo(options: ConnectionOptions): Connection {
   const { token, protocol = "grpc", timeoutMs = TIMEOUT_MS, retryWrites = [], backoffMs = BACKOFF_MS } = options;
   const url = serviceUrl(options.baseUrl, "baseUrl");
   if (token !== undefined) assertMayCarryToken(url, "baseUrl");
-  const sessions = new Http2SessionManager(
-    url,
-    { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS },
-    options.tls,
-  );
+  const sessions = new Sessions(url, { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS }, options.tls);
   let closes = 0;
   // Last, so that the caller's interceptors see the same errors as the caller.
   const interceptors = [...(options.interceptors ?? []), reportLostConnections(() => closes)];
@@ -131,6 +127,22 @@ function createTransport(
       throw new TypeError(`protocol must be grpc, connect or grpc-web`);
   }
 }
+
+/**
+ * The sessions of a connection. The error of a session comes after those of its streams, in another turn of the event loop.
+ * The manager has stopped listening if the connection was closed or replaced in between, and an error of an emitter that
+ * nobody listens to ends the process.
+ */
+class Sessions extends Http2SessionManager {
+  override async request(...given: Parameters<Http2SessionManager["request"]>) {
+    const stream = await super.request(...given);
+    if (stream.session?.listeners("error").includes(ignore) === false) stream.session.on("error", ignore);
+    return stream;
+  }
+}
+
+// The calls of the session fail with the same error.
+function ignore(): void {}
 
 // An interceptor that turns the error of a broken connection into UNAVAILABLE, as gRPC does (statuscodes.md: "the
 // connection dropped"). connect-node reports how the stream ended, mostly as CANCELED, which a caller takes for its own

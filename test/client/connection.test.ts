@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import {
   Code,
   ConnectError,
+  type Connection,
   type ConnectionOptions,
   connectTo,
   errorInfo,
@@ -179,6 +184,33 @@ describe("connections", () => {
     const groups = connectTo({ baseUrl: gone.url, backoffMs: 1 }).client(GroupsService);
     assert.equal((await failureOf(groups.getGroup({ uid: "u1" }))).code, Code.Unavailable);
   });
+});
+
+describe("a server that does not speak HTTP/2", () => {
+  for (const protocol of ["grpc", "connect", "grpc-web"] as const) {
+    it(`ends calls over ${protocol} with an error, and the connection can be closed at once`, async (t) => {
+      const server = createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"));
+      });
+      server.listen(0, "127.0.0.1");
+      t.after(() => server.close());
+      await once(server, "listening");
+      const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      // An error that nobody catches would fail this test.
+      for (const call of [
+        (connection: Connection) => connection.client(GroupsService).createGroup({}),
+        async (connection: Connection) => {
+          for await (const _ of connection.client(EventsService).tail({})) assert.fail("there is no event");
+        },
+      ]) {
+        const connection = connectTo({ baseUrl, protocol });
+        await assert.rejects(call(connection), ConnectError);
+        connection.close();
+      }
+      await setTimeout(50);
+    });
+  }
 });
 
 describe("base URLs", () => {

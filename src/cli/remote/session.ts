@@ -63,11 +63,8 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
   const { name, value: api } = findApiSetting(flags);
   const given = await findToken(flags, api);
   const connection = asFlagError(name, () => openConnection(api, name, given.token));
-  let isBroken = false;
-  const convert = async (error: unknown, method: DescMethod) => {
-    isBroken ||= isProtocolError(error);
-    return error instanceof ConnectError ? toCommandError(error, { method, api, given }) : error;
-  };
+  const convert = async (error: unknown, method: DescMethod) =>
+    error instanceof ConnectError ? toCommandError(error, { method, api, given }) : error;
   try {
     await withStdout((output) => {
       const send: MethodCall = async (method, request) => {
@@ -97,13 +94,8 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
       });
     });
   } finally {
-    // A connection that does not speak HTTP/2 is closed already, and would end the process with an error that nobody catches.
-    if (!isBroken) connection.close();
+    connection.close();
   }
-}
-
-function isProtocolError(error: unknown): boolean {
-  return error instanceof ConnectError && (error.cause as { code?: unknown } | undefined)?.code === "ERR_HTTP2_ERROR";
 }
 
 function openConnection(api: string, name: string, token: TokenSource | undefined): Connection {
