@@ -46,9 +46,18 @@ export class CommandError extends Error {
   }
 }
 
-/** INVALID_ARGUMENT for a flag or an environment variable that breaks a rule. */
-export function invalidFlag(flag: string, rule: string): CommandError {
-  return new CommandError(Code.InvalidArgument, `Invalid argument: ${flag}: ${rule}`);
+/** A flag or an argument that breaks a rule. The program ends its text with where the help is. */
+export class UsageError extends CommandError {}
+
+/**
+ * Creates the error of a flag, an argument or an environment variable that breaks a rule.
+ *
+ * @param rule what the flag must be. Texts that others have written for the name of a field may begin with the flag, which
+ * is not repeated.
+ */
+export function invalidFlag(flag: string, rule: string): UsageError {
+  const text = rule.startsWith(`${flag} `) ? rule.slice(flag.length + 1) : rule;
+  return new UsageError(Code.InvalidArgument, `${flag}: ${text}`);
 }
 
 /** UNAUTHENTICATED, with a hint to `arbor auth login`. */

@@ -3,7 +3,7 @@
 import { Command, CommanderError, type ErrorOptions } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
-import { Code, CommandError, reportError } from "./errors.js";
+import { Code, CommandError, reportError, UsageError } from "./errors.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 
 /** The commands that list all commands, which are loaded for them. */
@@ -53,12 +53,19 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
  */
 export async function run(args: readonly string[]): Promise<number> {
   watchStdout();
+  let called: Command | undefined;
   try {
     const arbor = await createProgram(args[0]);
+    arbor.hook("preAction", (_, command) => {
+      called = command;
+    });
     await arbor.parseAsync([...args], { from: "user" });
     await assertWritten();
     return 0;
   } catch (error) {
+    if (error instanceof UsageError && called !== undefined) {
+      return reportError(new CommandError(error.code, `${error.message}; ${pointToHelp(called)}`, error));
+    }
     if (!(error instanceof CommanderError)) return reportError(error);
     if (error.exitCode === 0) return 0;
     // The parser has printed the help of a group of commands.
@@ -95,10 +102,7 @@ class ArborCommand extends Command {
       .replace(/^error: /, "")
       .replaceAll("\n", " ")
       .replace(/\.$/, "");
-    return super.error(
-      `arbor: ${escapeControls(text)}; see ${["arbor", pathOf(this), "--help"].filter(Boolean).join(" ")}`,
-      options,
-    );
+    return super.error(`arbor: ${escapeControls(text)}; ${pointToHelp(this)}`, options);
   }
 }
 
@@ -119,6 +123,10 @@ async function rejectUnknownVariables(command: Command): Promise<void> {
   const { unknown } = findOtherVariables(process.env);
   if (unknown.length === 0) return;
   throw new CommandError(Code.InvalidArgument, unknown.map((name) => describeUnknownVariable(name)).join("\n"));
+}
+
+function pointToHelp(command: Command): string {
+  return `see ${["arbor", pathOf(command), "--help"].filter(Boolean).join(" ")}`;
 }
 
 /** The names of a command and of the groups it is in, such as `auth login`. */

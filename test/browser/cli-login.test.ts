@@ -333,7 +333,7 @@ describe("a published client", () => {
     await alice.ended;
     const { research = "" } = await groupUids();
     const viewer = "63921b2c44617e3f2603851537be0123af4a57d7";
-    const flags = ["--parent", research, "--role-uid", viewer, "--ttl", "1h", "--single-use", "-o", "json"];
+    const flags = ["--parent", research, "--role", viewer, "--ttl", "1h", "--single-use", "-o", "json"];
     const made = await arbor(["iam", "group-invites", "create", ...flags]).ended;
     const { code: invite } = JSON.parse(made.stdout) as { code: string };
     const first = await authorizationRequest({ invite });

@@ -142,7 +142,7 @@ describe("a script", () => {
     addIamCommands(arbor);
     const paths: string[] = [];
     const walk = (command: Command, path: string) => {
-      for (const { long } of command.options) {
+      for (const { long } of command.options.filter(({ hidden }) => !hidden)) {
         for (const [shell, script] of Object.entries(scripts)) {
           assert.ok(
             script.includes(shell === "fish" ? `-l ${long?.slice(2)} ` : `${long}`),

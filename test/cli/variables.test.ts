@@ -27,8 +27,10 @@ function listCommands(command: Command, path: readonly string[] = []): { path: s
   if (command.commands.length > 0) return command.commands.flatMap((one) => listCommands(one, [...path, one.name()]));
   const args = command.registeredArguments.filter(({ required }) => required).map(() => "0".repeat(40));
   const options = command.options
-    .filter(({ mandatory, long = "" }) => mandatory || ["--listen", "--root", "--to"].includes(long))
-    .flatMap(({ long, argChoices }) => [long ?? "", argChoices?.[0] ?? "x"]);
+    .filter(({ mandatory, long = "" }) => mandatory || ["--listen", "--org", "--to"].includes(long))
+    .flatMap(({ long, argChoices }) => [long ?? "", argChoices?.[0] ?? "x"])
+    // Without a terminal and without this, the command would say so first.
+    .concat(command.options.some(({ long }) => long === "--yes") ? ["--yes"] : []);
   return [{ path: path.join(" "), args: [...path, ...args, ...options] }];
 }
 

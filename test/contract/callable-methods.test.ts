@@ -41,7 +41,7 @@ after(async () => {
   await harness.stop();
 });
 
-// With the functions of `arbor admin role create` and `arbor admin bind`.
+// With the functions of `arbor admin roles create` and `arbor admin bind`.
 async function makeCaller(capabilities: readonly string[], isViewer: boolean): Promise<string> {
   const { uid: identity, token } = await harness.identity();
   await harness.app.installation.store.write(async (tx) => {

@@ -43,7 +43,7 @@ export function notPermittedField(...violations: readonly (readonly [field: stri
   return failure("PERMISSION_DENIED", `Permission denied: ${text}`);
 }
 
-const byOperator = "is set by the operator alone, with `arbor admin group verify UID";
+const byOperator = "is set by the operator alone, with `arbor admin groups verify UID";
 /** The operator's fields of a group and their rules. */
 export const VERIFIED = ["verified", `verified ${byOperator}\``] as const;
 export const KIND = ["kind", `kind ${byOperator} --kind KIND\``] as const;

@@ -130,7 +130,7 @@ describe("commands on the host", () => {
     const claims = JSON.parse(Buffer.from(minute?.stdout.split(".")[1] ?? "", "base64url").toString());
     assert.deepEqual([claims.exp - claims.iat, claims.aud, claims.iss], [60, service.url, service.url]);
     assert.equal((await get("/groups", foreign?.stdout.trim() ?? "")).status, 401);
-    const rule = "Invalid argument: ttl: ttl must be a number of s, m or h, more than 0 and at most 1h";
+    const rule = "--ttl: must be a number of s, m or h, more than 0 and at most 1h; see arbor admin token --help";
     assert.deepEqual([late, wrong], [failure(2, rule), failure(2, rule)]);
     assert.deepEqual(nobody, notFoundError("identity", NOBODY));
   });
@@ -272,8 +272,8 @@ describe("commands on the host", () => {
   it("make every token void that an identity has, at once", async () => {
     const [ours = "", theirs = ""] = await tokensOf(acme.identity, other.identity);
     const revoked = await onHost(
-      ["admin", "identity", "revoke", acme.identity],
-      ["admin", "identity", "revoke", NOBODY],
+      ["admin", "identities", "revoke", acme.identity, "--yes"],
+      ["admin", "identities", "revoke", NOBODY, "--yes"],
     );
     assert.deepEqual(revoked, [success(""), notFoundError("identity", NOBODY)]);
     assert.equal((await get("/groups", ours)).status, 401);
@@ -290,10 +290,10 @@ describe("commands on the host", () => {
     const keys = await listKeys("api-token");
     assert.equal((await get("/groups", token)).status, 200);
     for (const { kid, state } of keys) {
-      const [revoked] = await onHost(["admin", "keys", "revoke", kid]);
+      const [revoked] = await onHost(["admin", "keys", "revoke", kid, "--yes"]);
       assert.match(revoked?.stdout ?? "", new RegExp(`^${kid} is removed; it was ${state}\n`), revoked?.stderr);
     }
-    const [again] = await onHost(["admin", "keys", "revoke", keys[0]?.kid ?? ""]);
+    const [again] = await onHost(["admin", "keys", "revoke", keys[0]?.kid ?? "", "--yes"]);
     assert.deepEqual(again, notFoundError("key", keys[0]?.kid ?? ""));
     const left = await listKeys("api-token");
     assert.deepEqual(

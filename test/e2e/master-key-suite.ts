@@ -183,7 +183,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
         const rotated = keysIn();
         assert.deepEqual([rotated.length, rotated[1]], [2, before[0]]);
         // At once: servers may not have read the file of the rotation yet.
-        const retired = await arbor("admin", "master-key", "retire");
+        const retired = await arbor("admin", "master-key", "retire", "--yes");
         assert.equal(retired.code, 0, retired.stderr);
         assert.deepEqual(keysIn(), rotated.slice(0, 1));
         for (const service of services) await service.waitForLog('"keys":1,"msg":"the master key file was read again"');
@@ -205,7 +205,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
           assert.equal(keysIn().length, 2, "one new key at most");
           const { stdout } = await arbor("check");
           assert.match(stdout, /^keys: sound$/m, `killed after ${pauseMs} ms: ${stdout}`);
-          const completed = await arbor("admin", "master-key", "retire");
+          const completed = await arbor("admin", "master-key", "retire", "--yes");
           assert.equal(completed.code, 0, completed.stderr);
           t.diagnostic(`killed after ${pauseMs} ms; then ${completed.stdout.split("\n")[0]}`);
           await openLogins();
@@ -214,7 +214,7 @@ export function masterKeySuite(name: string, createStorage: () => Promise<Rotati
         const again = await arbor("admin", "master-key", "rotate", ...storage.rotate);
         assert.equal(again.code, 0, again.stderr);
         assert.equal(keysIn().length, 2, "no further key");
-        assert.equal((await arbor("admin", "master-key", "retire")).code, 0);
+        assert.equal((await arbor("admin", "master-key", "retire", "--yes")).code, 0);
       });
       assert.deepEqual(failures.slice(0, 2), [], `${failures.length} of ${calls}`);
       assert.equal(keysIn().length, 1);

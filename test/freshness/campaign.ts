@@ -171,7 +171,12 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     );
     const isUnknown = ({ status }: RestResponse) => status === 401;
     if ((cycle + lane) % CYCLES_PER_COMMAND === 0) {
-      await round("tokens revoked by a command", () => command("identity", "revoke", row.uid), readAs(old), isUnknown);
+      await round(
+        "tokens revoked by a command",
+        () => command("identities", "revoke", row.uid, "--yes"),
+        readAs(old),
+        isUnknown,
+      );
     } else {
       const revoke = () => store.write((tx) => revokeTokens(tx, row.uid, { ids: randomIds, nowMs: clock() }));
       await round("tokens revoked", revoke, readAs(old), isUnknown);
@@ -207,7 +212,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     const [before, { kid }] = [ownerToken, keys.getSigningKey()];
     const path = `/groups/${root}`;
     for (const { url } of servers) await restAs(url, before)("GET", path);
-    await command("keys", "revoke", kid);
+    await command("keys", "revoke", kid, "--yes");
     await keys.refresh();
     ownerToken = await signToken(owner);
     for (const { url } of servers) {

@@ -142,10 +142,10 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
   test("--delete-old empties the old path, and nothing else changes", async () => {
     const before = await made.tags(byName);
     // Killed first, in the middle of the deletion.
-    assert.ok((await made.kill("move", 5, "--delete-old")) >= 5);
+    assert.ok((await made.kill("move", 5, "--delete-old", "--yes")) >= 5);
     assert.ok(Object.keys(await made.tags(byUid)).length > 0);
     await pullAll(byName, ["new"]);
-    const stdout = assertSuccess(await made.run("move", "--delete-old"));
+    const stdout = assertSuccess(await made.run("move", "--delete-old", "--yes"));
     assert.ok((countsOf(stdout)["manifests deleted under uids"] ?? 0) > 0, stdout);
     assert.doesNotMatch(stdout, /left under uids/);
     assert.deepEqual([await made.tags(byUid), await made.tags(`${made.group}/tools`)], [{}, {}]);
@@ -157,7 +157,7 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     assert.equal(made.countStoredBytes(), bytes);
     assert.match(assertSuccess(await made.run("sync")), /^0 changed$/m);
     assert.deepEqual(await made.readTags("app"), before);
-    const again = countsOf(assertSuccess(await made.run("move", "--delete-old")));
+    const again = countsOf(assertSuccess(await made.run("move", "--delete-old", "--yes")));
     assert.equal(again["manifests deleted under uids"], 0);
   });
 });
@@ -191,7 +191,7 @@ describe("what cannot be moved", { skip }, () => {
     try {
       assertSuccess(await made.run("sync"));
       const { status, stdout, stderr } = await arbor([
-        ...["registry", "move", "--data", made.world.data, "--registry-url", empty.url, "--delete-old"],
+        ...["registry", "move", "--data", made.world.data, "--registry-url", empty.url, "--delete-old", "--yes"],
       ]);
       assert.deepEqual([status, stdout], [6, ""]);
       assert.match(stderr, /the registry has no repo of broken\.example: check --registry-url/);
@@ -212,7 +212,7 @@ describe("what cannot be moved", { skip }, () => {
   });
 
   test("--skip-broken leaves it behind, and --delete-old deletes what was copied alone", async () => {
-    const counts = countsOf(assertSuccess(await made.run("move", "--skip-broken", "--delete-old")));
+    const counts = countsOf(assertSuccess(await made.run("move", "--skip-broken", "--delete-old", "--yes")));
     assert.equal(counts["organisations moved"], 1);
     assert.equal(counts["manifests deleted under uids"], 1);
     // The index and the image that it still has.
@@ -226,7 +226,16 @@ describe("what cannot be moved", { skip }, () => {
     const storage = { filesystem: { rootdirectory: made.registry.storage } };
     const reading = await startRegistry({ data: made.world.data, sections: { storage } });
     try {
-      const args = ["registry", "move", "--data", made.world.data, "--registry-url", reading.url, "--delete-old"];
+      const args = [
+        "registry",
+        "move",
+        "--data",
+        made.world.data,
+        "--registry-url",
+        reading.url,
+        "--delete-old",
+        "--yes",
+      ];
       await made.client.putManifest(byUid, "whole", await contentOf(other, "whole"));
       const { status, stderr } = await arbor(args);
       assert.equal(status, 6);

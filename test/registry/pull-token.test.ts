@@ -1,4 +1,4 @@
-// `arbor auth pull-token` against a running service.
+// `arbor auth pull-tokens` against a running service.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Host, startHost } from "../e2e/process.js";
@@ -72,7 +72,7 @@ test("lives as long as requested, within a year", async () => {
   for (const ttl of ["8761h", "366d", "0h", "30", "1y", "-1h"]) {
     const { code, stderr } = await pullToken(["create", "--group", world.root, `--ttl=${ttl}`]);
     assert.notEqual(code, 0);
-    assert.match(stderr, /--ttl must be a number of h or d, at most 8760h/);
+    assert.match(stderr, /--ttl: must be a number of h or d, at most 8760h/);
   }
 });
 

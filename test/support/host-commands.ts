@@ -27,7 +27,7 @@ const VARIANTS: readonly (readonly string[])[] = [
   ["migrate", "--contract", "--dry-run"],
   ["migrate", "--vacuum"],
   ["check", "--repair"],
-  ["check", "--json"],
+  ["check", "-o", "jsonl"],
 ];
 
 const file = join(tempDir(), "record.json");
@@ -36,6 +36,7 @@ writeFileSync(file, "{}\n");
 /** Examples by the placeholder of an argument or the value of a flag. */
 const examples: Readonly<Record<string, string>> = {
   uid: "0123456789abcdef0123456789abcdef01234567",
+  "uid-or-name": "0123456789abcdef0123456789abcdef01234567",
   kid: "kid",
   names: "groups.list",
   "quota=limit": "repos=5",
@@ -45,7 +46,7 @@ const examples: Readonly<Record<string, string>> = {
 
 /** Flags that are not required by the parser, and without which the command ends before it looks for an installation. */
 const needed: Readonly<Record<string, (location: DataFlag, outputs: string) => string>> = {
-  "--root": () => examples.uid ?? "",
+  "--org": () => examples.uid ?? "",
   "--registry-url": () => "http://127.0.0.1:9",
   // A copy is one to the other kind of database.
   "--to": (location, outputs) => (location === "--data" ? "postgres://127.0.0.1:9/none" : join(outputs, "copy")),

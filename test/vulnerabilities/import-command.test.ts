@@ -121,7 +121,7 @@ describe("an import", () => {
       code: 2,
       says: /x\.json cannot be read \(ENOENT\)/,
     },
-    { name: "without a group", args: ["x.json"], code: 2, says: /required option '--group <uid>'/ },
+    { name: "without a group", args: ["x.json"], code: 2, says: /required option '--group <uid-or-name>'/ },
   ];
   for (const { name, args, code, says } of wrong) {
     it(`${name} ends with ${code}`, async () => {

@@ -1,4 +1,4 @@
-// `arbor admin quota`, `role` and `jobs`. Running servers use a new limit or role from the next call on.
+// `arbor admin quotas`, `roles` and `jobs`. Running servers use a new limit or role from the next call on.
 import type { Settings } from "../../config/config.js";
 import { resolveName } from "../../iam/operator/names.js";
 import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
@@ -10,43 +10,43 @@ import {
   type OperatorRole,
 } from "../../iam/operator/roles.js";
 import { listCapabilityNames } from "../../iam/roles/capability-names.js";
-import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
 import type { JobRow } from "../../store/tables/schema.js";
-import { confirmDelete, requireTerminal } from "../output/confirm.js";
+import { invalidFlag } from "../errors.js";
+import { confirmDelete } from "../output/confirm.js";
 import { formatNamed } from "../output/describe.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
 import { print, withInstallation } from "./host.js";
 
-/** `arbor admin quota list`: the usage and the limits of an organisation. */
+/** `arbor admin quotas list`: the usage and the limits of an organisation. */
 export async function quotaListCommand(
   settings: Settings,
-  { group, json = false }: { group: string; json?: boolean },
+  { org, json = false }: { org: string; json?: boolean },
 ): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
     const rows = await store.read(async (tx) =>
-      listQuotas(tx, await resolveName(tx, "group", group, "group"), settings.quotas),
+      listQuotas(tx, await resolveName(tx, "group", org, "org"), settings.quotas),
     );
     for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatQuotas(rows)) print(line);
   });
 }
 
 /**
- * `arbor admin quota set`
+ * `arbor admin quotas set`
  *
  * @param assignments such as `repos=500`, or `repos=default` for the limit of the settings
- * @throws ApiError INVALID_ARGUMENT for an invalid assignment
+ * @throws CommandError INVALID_ARGUMENT for an invalid assignment
  */
 export async function quotaSetCommand(
   settings: Settings,
   assignments: readonly string[],
-  { group }: { group: string },
+  { org }: { org: string },
 ): Promise<void> {
   const changes = new Map(assignments.map(parseAssignment));
   await withInstallation(settings, "update", async ({ store, clock }) => {
-    const uid = await store.read((tx) => resolveName(tx, "group", group, "group"));
+    const uid = await store.read((tx) => resolveName(tx, "group", org, "org"));
     await store.write((tx) => setQuotas(tx, uid, changes, { ids: randomIds, nowMs: clock() }));
   });
 }
@@ -55,13 +55,13 @@ function parseAssignment(text: string): [OrganisationQuota, number | undefined] 
   const [, quota = "", limit = ""] = /^([a-z]+)=([^=]+)$/.exec(text) ?? [];
   if (!isOrganisationQuota(quota)) {
     const names = organisationQuotas.join(", ");
-    throw invalidArgument({ field: "quota", subject: text, rule: `must be NAME=LIMIT, and NAME one of ${names}` });
+    throw invalidFlag(text, `must be NAME=LIMIT, and NAME one of ${names}`);
   }
   if (limit === "default") return [quota, undefined];
   try {
     return [quota, parseLimit(limit)];
   } catch (error) {
-    throw invalidArgument({ field: quota, rule: `${(error as Error).message}, or default` });
+    throw invalidFlag(quota, `${(error as Error).message}, or default`);
   }
 }
 
@@ -76,7 +76,7 @@ function formatQuotas(rows: readonly QuotaUsage[]): string[] {
   return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }
 
-/** `arbor admin role create` */
+/** `arbor admin roles create` */
 export async function roleCreateCommand(
   settings: Settings,
   options: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[]; json?: boolean },
@@ -89,7 +89,7 @@ export async function roleCreateCommand(
   });
 }
 
-/** `arbor admin role list` */
+/** `arbor admin roles list` */
 export async function roleListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
     const listed = await store.read(listOperatorRoles);
@@ -97,17 +97,12 @@ export async function roleListCommand(settings: Settings, { json = false }: { js
   });
 }
 
-/**
- * `arbor admin role delete`
- *
- * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer
- */
+/** `arbor admin roles delete` */
 export async function roleDeleteCommand(
   settings: Settings,
   role: string,
   { yes = false }: { readonly yes?: boolean },
 ): Promise<void> {
-  if (!yes) requireTerminal();
   await withInstallation(settings, "update", async ({ store, clock }) => {
     const { uid, name } = await store.read(async (tx) => {
       const uid = await resolveName(tx, "role", role, "uid");

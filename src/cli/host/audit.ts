@@ -7,12 +7,13 @@ import { exportChain, parseBody } from "../../audit/export.js";
 import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { resolveName } from "../../iam/operator/names.js";
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { notFound } from "../../kernel/errors.js";
 import type { AuditEventRow } from "../../store/audit/events.js";
 import type { AuditRowFilter } from "../../store/audit/log.js";
 import type { Store } from "../../store/store.js";
 import type { StoredAuditRow } from "../../store/tables/audit.js";
 import type { Tx } from "../../store/transaction.js";
+import { invalidFlag } from "../errors.js";
 import { createEventFormatter, findWarning, formatReport } from "../output/audit-log.js";
 import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
 import { parseTimeRange, type TimeFlags } from "../remote/flags.js";
@@ -22,37 +23,37 @@ const MAX_ROWS = 1_000_000;
 
 /** The flags that select rows. */
 interface RowFlags extends TimeFlags {
-  readonly root?: string;
+  readonly org?: string;
   readonly subject?: string;
   readonly actor?: string;
   readonly type?: string;
   readonly requestId?: string;
   readonly json?: boolean;
+  readonly columns?: string;
 }
 
 /**
  * `arbor audit list`
  *
- * @throws ApiError INVALID_ARGUMENT for an invalid size, NOT_FOUND for an organisation without a log
- * @throws CommandError INVALID_ARGUMENT for an invalid time
+ * @throws ApiError NOT_FOUND for an organisation without a log
+ * @throws CommandError INVALID_ARGUMENT for an invalid size or time
  */
 export async function auditListCommand(
   settings: Settings,
   { pageSize, ...flags }: RowFlags & { pageSize: string },
 ): Promise<void> {
-  const { json = false } = flags;
   const count = /^\d{1,7}$/.test(pageSize) ? Number(pageSize) : 0;
   if (count < 1 || count > MAX_ROWS) {
-    throw invalidArgument({ field: "page-size", rule: `must be a number from 1 to ${MAX_ROWS}` });
+    throw invalidFlag("--page-size", `must be a number from 1 to ${MAX_ROWS}`);
   }
   const times = parseTimeRange(flags);
   await withInstallation(settings, "read", async ({ store }) => {
-    const { root, ...equals } = await resolveFlags(store, flags);
+    const { org: root, ...equals } = await resolveFlags(store, flags);
     const filter = { ...equalsOf(equals), ...times };
     if (root !== undefined) await assertLog(store, root);
     const rows = await store.read((tx) => tx.audit.listNewest(count, root, filter));
     await withStdout(async ({ write }) => {
-      const list = createEventFormatter(json, PLAIN);
+      const list = createEventFormatter(flags, PLAIN);
       if (rows.length === 0) await write(list.page([]));
       for (const some of takeSmall(rows)) await write(list.page(await store.read((tx) => toJson(tx, some))));
     });
@@ -65,13 +66,12 @@ export async function auditListCommand(
  * @throws ApiError NOT_FOUND for an organisation without a log, RESOURCE_EXHAUSTED when standard output is read too slowly
  */
 export async function auditTailCommand(settings: Settings, flags: RowFlags): Promise<void> {
-  const { json = false } = flags;
   let resolved = flags;
   await withInstallation(settings, "read", async ({ store }) => {
     resolved = await resolveFlags(store, flags);
-    if (resolved.root !== undefined) await assertLog(store, resolved.root);
+    if (resolved.org !== undefined) await assertLog(store, resolved.org);
   });
-  const { root } = resolved;
+  const { org: root } = resolved;
   const equals = Object.entries(equalsOf(resolved)) as [keyof AuditEventRow, string][];
   const onProblem = (problem: string, error?: unknown) => {
     const reason = error instanceof Error ? `: ${error.message}` : "";
@@ -81,7 +81,7 @@ export async function auditTailCommand(settings: Settings, flags: RowFlags): Pro
   const feed = createEventFeed({ store, onProblem });
   const reader = feed.follow(root, (row) => equals.every(([column, value]) => row[column] === value));
   await withStdout(async ({ write, closed }) => {
-    const list = createEventFormatter(json, PLAIN);
+    const list = createEventFormatter(flags, PLAIN);
     await reader.begin(closed);
     while (!closed.aborted) {
       const rows = await reader.next(IDLE_MS, closed);
@@ -107,10 +107,10 @@ function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter
 
 // A subject that is a name is a group or a person; others are found in the audit log itself.
 async function resolveFlags(store: Store, flags: RowFlags): Promise<RowFlags> {
-  const { root, subject, actor } = flags;
+  const { org, subject, actor } = flags;
   return store.read(async (tx) => ({
     ...flags,
-    ...(root !== undefined && { root: await resolveName(tx, "group", root, "root") }),
+    ...(org !== undefined && { org: await resolveName(tx, "group", org, "org") }),
     ...(subject !== undefined && {
       subject: await resolveName(tx, subject.includes("@") ? "identity" : "group", subject, "subject"),
     }),
@@ -138,9 +138,9 @@ async function assertLog(store: Store, rootUid: string): Promise<void> {
  * @throws ApiError NOT_FOUND for an organisation without a log
  * @throws Error when the log has no signed head
  */
-export async function auditExportCommand(settings: Settings, { root: name }: { root: string }): Promise<void> {
+export async function auditExportCommand(settings: Settings, { org }: { org: string }): Promise<void> {
   await withInstallation(settings, "read", async ({ store, keys }) => {
-    const root = await store.read((tx) => resolveName(tx, "group", name, "root"));
+    const root = await store.read((tx) => resolveName(tx, "group", org, "org"));
     await assertLog(store, root);
     await withStdout(async ({ write }) => {
       for await (const line of exportChain(store, root, keys)) {
@@ -156,12 +156,12 @@ export async function auditExportCommand(settings: Settings, { root: name }: { r
  * @throws ApiError NOT_FOUND for an organisation without a log, INVALID_ARGUMENT for an empty one
  * @throws Error with the first fault of each log that differs from its sealed state.
  */
-export async function auditVerifyCommand(settings: Settings, { root: name }: { root?: string }): Promise<void> {
+export async function auditVerifyCommand(settings: Settings, { org }: { org?: string }): Promise<void> {
   // An empty root may come from an unset variable of a script, and would verify the log of the installation only.
-  if (name === "") throw invalidArgument({ field: "root", rule: "must not be empty; all logs unless set" });
+  if (org === "") throw invalidFlag("--org", "must not be empty; all logs unless set");
   const faults: string[] = [];
   await withInstallation(settings, "read", async ({ store, keys, clock }) => {
-    const { root } = await resolveFlags(store, name === undefined ? {} : { root: name });
+    const { org: root } = await resolveFlags(store, org === undefined ? {} : { org });
     if (root !== undefined) await assertLog(store, root);
     const roots = root === undefined ? await store.read((tx) => tx.auditChain.listRoots()) : [root];
     if (roots.length === 0) process.stdout.write("no audit logs\n");

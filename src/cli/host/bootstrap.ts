@@ -72,7 +72,7 @@ function parseOwner({ ownerIssuer: issuer, ownerSubject: subject, ownerEmail: em
 function noteNextSteps({ created, owner, baseUrl, flags, hasProviders }: NextSteps): void {
   const { group, identity } = created;
   const login = `arbor auth login --api ${baseUrl}`;
-  const invite = `ARBOR_TOKEN=… arbor iam group-invites create --api ${baseUrl} --parent ${group} --role-uid ${builtinRoleUid("owner")} --ttl 1d --single-use`;
+  const invite = `ARBOR_TOKEN=… arbor iam group-invites create --api ${baseUrl} --parent ${group} --role ${builtinRoleUid("owner")} --ttl 1d --single-use`;
   const people =
     owner.awaitedOwner !== undefined
       ? [`log in:     ${login}   (${owner.awaitedOwner.email} becomes an owner, within 7 days)`]

@@ -16,11 +16,13 @@ import { flagOf, settings } from "../../config/settings.js";
 import {
   addEventFlags,
   addEventListFlags,
+  addEventView,
   addJwksCommand,
   addVerifyFlags,
   filterFlags,
   isOverApi,
 } from "../remote/audit/commands.js";
+import { addConfirmation, FormerFlag } from "../remote/flags.js";
 import { setMethods } from "../remote/methods.js";
 
 /** The settings with which a command opens the database. */
@@ -61,7 +63,7 @@ export function addHostCommands(arbor: Command): void {
   addConfigCommands(arbor);
 
   const bootstrap = arbor.command("bootstrap").description("create an organisation and its owner, on the host");
-  restrictFiles(addSettings(bootstrap, hostSettings))
+  restrictFiles(addSettings(bootstrap, hostSettings, TEXT_OR_JSON))
     .requiredOption("--org <name>", "name of the organisation")
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
     .option("--owner-subject <subject>", "the owner's subject at that issuer")
@@ -69,7 +71,6 @@ export function addHostCommands(arbor: Command): void {
       "--owner-email <address>",
       "the owner's e-mail address: who signs in with it within 7 days becomes an owner, if the login provider has confirmed it",
     )
-    .option("--json", "print JSON")
     .action(async (options) => (await import("./bootstrap.js")).bootstrapCommand(readSettings(options), options));
 
   const migrate = arbor
@@ -83,23 +84,23 @@ export function addHostCommands(arbor: Command): void {
     .option("--vacuum", "make a SQLite file smaller afterwards; servers cannot write meanwhile")
     .action(async (options) => (await import("./migrate.js")).migrateCommand(readSettings(options), options));
 
-  addSettings(arbor.command("check").description("read the whole database and print faults, on the host"), [
-    ...databaseSettings,
-    "quotas",
-  ])
+  addSettings(
+    arbor.command("check").description("read the whole database and print faults, on the host"),
+    [...databaseSettings, "quotas"],
+    TEXT_OR_LINES,
+  )
     .option("--repair", "rebuild derived data with faults; no server may run")
-    .option("--json", "print a JSON object per finding and per check")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./check.js")).checkCommand(readSettings(options), options));
 
   addSettings(
     arbor.command("copy").description("copy the installation from SQLite to PostgreSQL or back, on the host"),
     databaseSettings,
+    TEXT_OR_LINES,
   )
     .option("--to <target>", "an empty data directory, or the URL of an empty database (ARBOR_COPY_TO)")
     .option("--to-url-file <file>", "file that contains the URL to copy to, which may have a password; mode 0600")
     .option("--verify", "compare with --to without writing")
-    .option("--json", "print a JSON object per table")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => {
       const { copyCommand, readTarget } = await import("./copy.js");
@@ -112,33 +113,25 @@ export function addHostCommands(arbor: Command): void {
 
   const admin = arbor.command("admin").description("operate the installation, on the host");
   addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
-    .requiredOption("--identity <uid>", "the identity that calls with the token")
+    .requiredOption("--identity <uid-or-name>", "the identity that calls with the token")
     .option("--ttl <duration>", "how long it is valid, at most 1h", "1h")
     .option("--audience <url>", "audience of the token; the base URL unless set")
     .action(async (options) => (await import("./host.js")).tokenCommand(readSettings(options), options));
-  addSettings(admin.command("bind").description("grant an identity a role in a group"), hostSettings)
-    .requiredOption("--identity <uid>", "the identity")
-    .requiredOption("--role <uid>", "the role")
-    .requiredOption("--group <uid>", "the group")
+  addSettings(admin.command("bind").description("grant an identity a role in a group"), hostSettings, TEXT_OR_JSON)
+    .requiredOption("--identity <uid-or-name>", "the identity")
+    .requiredOption("--role <uid-or-name>", "the role")
+    .requiredOption("--group <uid-or-name>", "the group")
     .option("--internal", "the role is an operator role")
-    .option("--json", "print the binding as JSON")
     .action(async (options) => (await import("./host.js")).bindCommand(readSettings(options), options));
-  addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings)
-    .option("--yes", "do not ask for confirmation")
-    .action(async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid, options));
+  addConfirmation(addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings)).action(
+    async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid, options),
+  );
   addMemberCommands(admin);
   addRoleCommands(admin);
   addSettings(
     admin
-      .command("identity")
-      .description("revoke identities, on the host")
-      .command("revoke <uid>")
-      .description("invalidate all tokens and logins of an identity"),
-    hostSettings,
-  ).action(async (uid, options) => (await import("./host.js")).revokeCommand(readSettings(options), uid));
-  addSettings(
-    admin
-      .command("group")
+      .command("groups")
+      .alias("group")
       .description("verify organisations, on the host")
       .command("verify <uid>")
       .description("confirm that a root group is the organisation that its name says"),
@@ -151,40 +144,43 @@ export function addHostCommands(arbor: Command): void {
       "allow the name of a deleted organisation; delete the images of that organisation first",
     )
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(readSettings(options), uid, options));
-  const quota = admin.command("quota").description("quotas of an organisation, on the host");
-  addSettings(quota.command("list").description("print the usage and the limits of an organisation"), [
-    ...hostSettings,
-    "quotas",
-  ])
-    .requiredOption("--group <uid>", "the root group of the organisation")
-    .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./admin.js")).quotaListCommand(readSettings(options), options));
-  addSettings(
-    quota
+  const quotas = admin.command("quotas").alias("quota").description("quotas of an organisation, on the host");
+  addOrganisation(
+    addSettings(
+      quotas.command("list").description("print the usage and the limits of an organisation"),
+      [...hostSettings, "quotas"],
+      TABLE_OR_LINES,
+    ),
+  ).action(async (options) => (await import("./admin.js")).quotaListCommand(readSettings(options), options));
+  const setQuotas = addSettings(
+    quotas
       .command("set <quota=limit...>")
       .description("set limits for an organisation, such as repos=500; repos=default removes a limit"),
     hostSettings,
-  )
-    .requiredOption("--group <uid>", "the root group of the organisation")
-    .action(async (limits, options) =>
-      (await import("./admin.js")).quotaSetCommand(readSettings(options), limits, options),
-    );
+  );
+  addOrganisation(setQuotas).action(async (limits, options) =>
+    (await import("./admin.js")).quotaSetCommand(readSettings(options), limits, options),
+  );
   const keys = admin.command("keys").description("keys of the installation, on the host");
-  addSettings(keys.command("rotate").description("create a new key"), hostSettings)
+  addSettings(keys.command("rotate").description("create a new key"), hostSettings, TEXT_OR_JSON)
     .addOption(
       new Option("--purpose <purpose>", "what the key is for")
         .choices(["api-token", "page-token", "audit", "registry"])
         .makeOptionMandatory(),
     )
-    .option("--json", "print the key as JSON")
     .action(async (options) => (await import("./keys.js")).rotateCommand(readSettings(options), options));
-  addSettings(
+  const revokeKey = addSettings(
     keys.command("revoke <kid>").description("revoke a key of API tokens, and so all tokens that it has signed"),
     [...hostSettings, "jwksMaxAge"],
-  ).action(async (kid, options) => (await import("./keys.js")).revokeCommand(readSettings(options), kid));
-  addSettings(keys.command("list").description("print the keys, the newest first"), hostSettings)
-    .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
+  );
+  addConfirmation(revokeKey).action(async (kid, options) =>
+    (await import("./keys.js")).revokeCommand(readSettings(options), kid, options),
+  );
+  addSettings(
+    keys.command("list").description("print the keys, the newest first"),
+    hostSettings,
+    TABLE_OR_LINES,
+  ).action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
 
   const masterKey = admin.command("master-key").description("the key that encrypts secrets at rest, on the host");
   addSettings(
@@ -193,17 +189,22 @@ export function addHostCommands(arbor: Command): void {
   )
     .option("--shared-file", "with PostgreSQL: all nodes read this same file")
     .action(async (options) => (await import("./master-key.js")).rotateCommand(readSettings(options), options));
-  addSettings(
+  const retire = addSettings(
     masterKey
       .command("retire")
       .description("remove old keys from the file after everything was encrypted with the new one"),
     hostSettings,
-  ).action(async (options) => (await import("./master-key.js")).retireCommand(readSettings(options)));
+  );
+  addConfirmation(retire).action(async (options) =>
+    (await import("./master-key.js")).retireCommand(readSettings(options), options),
+  );
 
   const jobs = admin.command("jobs").description("background jobs of the servers, on the host");
-  addSettings(jobs.command("list").description("print each job with its leader and its last run"), hostSettings)
-    .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
+  addSettings(
+    jobs.command("list").description("print each job with its leader and its last run"),
+    hostSettings,
+    TABLE_OR_LINES,
+  ).action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
 
   addAuditCommands(arbor);
 
@@ -211,7 +212,7 @@ export function addHostCommands(arbor: Command): void {
     .command("advisories")
     .description("advisories about vulnerabilities: import them on the host, and manage them over the API");
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
-    .requiredOption("--group <uid>", "the group that the advisories belong to")
+    .requiredOption("--group <uid-or-name>", "the group that the advisories belong to")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (paths, options) =>
       (await import("./import-advisories.js")).importCommand(readSettings(options), paths, options),
@@ -237,11 +238,12 @@ export function addHostCommands(arbor: Command): void {
     .option("--allow-mass-removal", "remove tags even if more than half of all tags would be removed")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/content.js")).syncCommand(readSettings(options), options));
-  addSettings(
+  const move = addSettings(
     registry.command("move").description("copy images of verified organisations from their uids to their names"),
     [...hostSettings, "registryUrl", "registryService"],
-  )
-    .option("--delete-old", "then delete the images under the uids")
+  );
+  addConfirmation(move, ({ deleteOld }) => deleteOld === true)
+    .option("--delete-old", "then delete the images under the uids, after a confirmation")
     .option("--skip-broken", "continue although some images cannot be copied, because the registry lacks parts of them")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/content.js")).moveCommand(readSettings(options), options));
@@ -260,9 +262,9 @@ function addBackupCommands(arbor: Command): void {
       .command("backup <directory>")
       .description("copy the database of SQLite into a new directory, also while a server runs, on the host"),
     databaseSettings,
+    TEXT_OR_JSON,
   )
     .option("--with-master-key", "copy the file of the master key as well; the backup then contains all secrets")
-    .option("--json", "print the manifest as JSON")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
       (await import("./backup.js")).backupCommand(readSettings(options), directory, options),
@@ -283,11 +285,12 @@ function addBackupCommands(arbor: Command): void {
 
 function addConfigCommands(arbor: Command): void {
   const config = arbor.command("config").description("the settings of a server with these flags, environment and file");
-  addSettings(config.command("print").description("print every setting and where it comes from"), settingNames)
-    .option("--json", "print JSON")
-    .action(async (options) =>
-      (await import("./config.js")).configPrintCommand(readResolution(options), { json: options.json === true }),
-    );
+  addSettings(config.command("print").description("print every setting and where it comes from"), settingNames, [
+    "table",
+    "json",
+  ]).action(async (options) =>
+    (await import("./config.js")).configPrintCommand(readResolution(options), { json: options.json === true }),
+  );
   addSettings(config.command("check").description("check the settings and the files they name"), settingNames).action(
     async (options) => {
       readResolution(options, { checkFiles: true });
@@ -303,72 +306,98 @@ function addConfigCommands(arbor: Command): void {
 // Each command reads the database of the host or, with `--scope`, the API.
 function addAuditCommands(arbor: Command): void {
   const audit = arbor.command("audit").description("read the audit log, on the host or with --scope over the API");
-  const list = addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
-    .option("--root <uid>", "the organisation; all unless set")
-    .option("--page-size <rows>", "how many rows at most", "50")
-    .addOption(new Option("--limit <rows>", "the name of --page-size until version 1.4").hideHelp())
-    .option("--json", "print a JSON object per line");
+  const list = addLog(
+    addSettings(audit.command("list").description("print the newest rows first"), hostSettings, TABLE_OR_LINES),
+  );
+  const pageSize = new Option("--page-size <rows>", "how many rows at most").default("50");
+  list.addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));
   setMethods(list, "arbor.audit.v1.AuditService/ListEvents");
-  addEventListFlags(list, "anywhere").action(async (given) => {
-    const { limit, root } = given;
-    const options = limit === undefined ? given : { ...given, pageSize: limit };
-    if (isOverApi(options, { root }, filterFlags)) return (await import("../remote/audit/run.js")).listEvents(options);
-    await (await import("./audit.js")).auditListCommand(readSettings(options), options);
+  addEventView(addEventListFlags(list, "anywhere")).action(async (given) => {
+    const { org } = given;
+    if (isOverApi(given, { org }, filterFlags)) return (await import("../remote/audit/run.js")).listEvents(given);
+    await (await import("./audit.js")).auditListCommand(readSettings(given), given);
   });
-  const tail = addSettings(audit.command("tail").description("print changes as they happen"), hostSettings)
-    .option("--root <uid>", "the organisation; all unless set")
-    .option("--json", "print a JSON object per line");
+  const tail = addLog(
+    addSettings(audit.command("tail").description("print changes as they happen"), hostSettings, TABLE_OR_LINES),
+  );
   setMethods(tail, "arbor.audit.v1.AuditService/TailEvents");
-  addEventFlags(tail, "anywhere").action(async (options) => {
-    const { root } = options;
-    if (isOverApi(options, { root }, filterFlags)) return (await import("../remote/audit/run.js")).tailEvents(options);
+  addEventView(addEventFlags(tail, "anywhere")).action(async (options) => {
+    const { org } = options;
+    if (isOverApi(options, { org }, filterFlags)) return (await import("../remote/audit/run.js")).tailEvents(options);
     await (await import("./audit.js")).auditTailCommand(readSettings(options), options);
   });
-  const verify = addSettings(
-    audit.command("verify").description("verify the hash chain and the signatures of the log"),
-    hostSettings,
+  const verify = addLog(
+    addSettings(
+      audit.command("verify").description("verify the hash chain and the signatures of the log"),
+      hostSettings,
+    ),
   );
   setMethods(verify, "arbor.audit.v1.AuditService/GetChain", "arbor.audit.v1.AuditService/ListChainEntries");
-  addVerifyFlags(verify.option("--root <uid>", "the organisation; all unless set")).action(async (options) => {
-    const { root } = options;
-    if (isOverApi(options, { root })) return (await import("../remote/audit/verify.js")).verifyLogOverApi(options);
+  addVerifyFlags(verify).action(async (options) => {
+    const { org } = options;
+    if (isOverApi(options, { org })) return (await import("../remote/audit/verify.js")).verifyLogOverApi(options);
     await (await import("./audit.js")).auditVerifyCommand(readSettings(options), options);
   });
   addJwksCommand(audit);
-  const exporting = addSettings(
-    audit
-      .command("export")
-      .description("print the sealed rows of a log, for others to verify; with --scope its events"),
-    hostSettings,
-  ).option("--root <uid>", "the organisation");
+  const exporting = addLog(
+    addSettings(
+      audit
+        .command("export")
+        .description("print the sealed rows of a log, for others to verify; with --scope its events"),
+      hostSettings,
+    ),
+    "the organisation",
+  );
   addEventListFlags(exporting, "over the API").action(async (options) => {
-    const { root } = options;
-    if (isOverApi(options, { root })) return (await import("../remote/audit/run.js")).exportEvents(options);
+    const { org } = options;
+    if (isOverApi(options, { org })) return (await import("../remote/audit/run.js")).exportEvents(options);
     // The text of commander for a required option.
-    if (root === undefined) exporting.error("error: required option '--root <uid>' not specified");
+    if (org === undefined) exporting.error("error: required option '--org <uid-or-name>' not specified");
     await (await import("./audit.js")).auditExportCommand(readSettings(options), options);
   });
 }
 
+/** Adds the organisation whose log a command reads. */
+function addLog(command: Command, help = "the organisation; all unless set"): Command {
+  const org = new Option("--org <uid-or-name>", help);
+  return command.addOption(org).addOption(new FormerFlag("--root <uid>", org));
+}
+
+/** Adds the organisation that a command needs. */
+function addOrganisation(command: Command): Command {
+  const org = new Option("--org <uid-or-name>", "the organisation").makeOptionMandatory();
+  return command.addOption(org).addOption(new FormerFlag("--group <uid>", org));
+}
+
 function addMemberCommands(admin: Command): void {
   const addPage = (command: Command) =>
-    addSettings(command, hostSettings)
+    addSettings(command, hostSettings, TABLE_OR_LINES)
       .option("--page-size <rows>", "how many rows at most, 1 to 1000", "50")
-      .option("--after <uid>", "continue after this uid", "")
-      .option("--json", "print a JSON object per line");
+      .option("--page-token <uid>", "continue after this uid", "");
   const organisations = admin.command("organisations").description("the organisations, on the host");
   addPage(organisations.command("list").description("print the organisations and their owners")).action(
     async (options) => (await import("./members.js")).organisationListCommand(readSettings(options), options),
   );
-  const identities = admin.command("identities").description("the identities of an organisation, on the host");
+  const identities = admin.command("identities").alias("identity").description("identities, on the host");
   addPage(identities.command("list").description("print who is in an organisation, or bound in it, with roles"))
     .requiredOption("--org <name>", "name or uid of the organisation")
     .action(async (options) => (await import("./members.js")).identityListCommand(readSettings(options), options));
+  const revoke = identities.command("revoke <uid>").description("invalidate all tokens and logins of an identity");
+  addConfirmation(addSettings(revoke, hostSettings)).action(async (uid, options) =>
+    (await import("./host.js")).revokeCommand(readSettings(options), uid, options),
+  );
 }
 
 function addRoleCommands(admin: Command): void {
-  const role = admin.command("role").description("operator roles, which organisations cannot create, on the host");
-  addSettings(role.command("create").description("create an operator role and print its uid"), hostSettings)
+  const roles = admin
+    .command("roles")
+    .alias("role")
+    .description("operator roles, which organisations cannot create, on the host");
+  addSettings(
+    roles.command("create").description("create an operator role and print its uid"),
+    hostSettings,
+    TEXT_OR_JSON,
+  )
     .requiredOption(
       "--capability <names>",
       "what it allows, such as repo.update,repo.internal.admin; can be given more than once",
@@ -376,25 +405,50 @@ function addRoleCommands(admin: Command): void {
     )
     .option("--name <name>", "the name that is shown on its bindings", "operator")
     .option("--description <text>", "what it is for", "")
-    .option("--json", "print the role as JSON")
     .action(async (options) => (await import("./admin.js")).roleCreateCommand(readSettings(options), options));
-  addSettings(role.command("list").description("print the operator roles and how often each is bound"), hostSettings)
-    .option("--json", "print a JSON object per line, with the bindings")
-    .action(async (options) => (await import("./admin.js")).roleListCommand(readSettings(options), options));
-  addSettings(role.command("delete <uid>").description("delete an operator role that is not bound"), hostSettings)
-    .option("--yes", "do not ask for confirmation")
-    .action(async (uid, options) =>
-      (await import("./admin.js")).roleDeleteCommand(readSettings(options), uid, options),
-    );
+  addSettings(
+    roles.command("list").description("print the operator roles and how often each is bound"),
+    hostSettings,
+    TABLE_OR_LINES,
+  ).action(async (options) => (await import("./admin.js")).roleListCommand(readSettings(options), options));
+  const remove = roles.command("delete <uid>").description("delete an operator role that is not bound");
+  addConfirmation(addSettings(remove, hostSettings)).action(async (uid, options) =>
+    (await import("./admin.js")).roleDeleteCommand(readSettings(options), uid, options),
+  );
 }
 
-function addSettings(command: Command, names: readonly SettingName[]): Command {
+/** The formats of a command on the host: the default, and that for programs. */
+type HostFormats = readonly [plain: "table" | "text", forPrograms: "json" | "jsonl"];
+
+const TABLE_OR_LINES: HostFormats = ["table", "jsonl"];
+const TEXT_OR_JSON: HostFormats = ["text", "json"];
+const TEXT_OR_LINES: HostFormats = ["text", "jsonl"];
+
+/** `-o` of a command on the host, whose value is whether to print JSON. */
+class HostOutput extends Option {
+  constructor(formats: HostFormats) {
+    super("-o, --output <format>", "format of the output");
+    const [plain, forPrograms] = formats;
+    this.choices(formats).default(false, plain);
+    const check = this.parseArg;
+    this.argParser((text: string, before: unknown) => check?.(text, before) === forPrograms);
+  }
+
+  override attributeName(): string {
+    return "json";
+  }
+}
+
+function addSettings(command: Command, names: readonly SettingName[], formats?: HostFormats): Command {
   for (const { flags, help } of names.flatMap((name) => describeFlags(name))) command.option(flags, help);
   for (const name of names) {
     const { formerName }: Setting<unknown> = settings[name];
     if (formerName !== undefined) command.addOption(new Option(`${flagOf(formerName)} <value>`).hideHelp());
   }
-  return command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
+  command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
+  if (formats === undefined) return command;
+  const output = new HostOutput(formats);
+  return command.addOption(output).addOption(new FormerFlag("--json", output));
 }
 
 // Files that a command creates in an installation are readable by its user only.

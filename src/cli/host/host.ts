@@ -16,10 +16,11 @@ import {
   verifyGroup,
 } from "../../iam/operator/operate.js";
 import { issueToken } from "../../issuer/tokens.js";
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { Tx } from "../../store/transaction.js";
-import { confirmDelete, requireTerminal } from "../output/confirm.js";
+import { invalidFlag } from "../errors.js";
+import { confirm, confirmDelete } from "../output/confirm.js";
 import { describeRow, formatNamed } from "../output/describe.js";
 import { createMigrationProgress } from "./progress.js";
 
@@ -66,17 +67,12 @@ export async function bindCommand(
   });
 }
 
-/**
- * `arbor admin unbind`
- *
- * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer
- */
+/** `arbor admin unbind` */
 export async function unbindCommand(
   settings: Settings,
   uid: string,
   { yes = false }: { readonly yes?: boolean },
 ): Promise<void> {
-  if (!yes) requireTerminal();
   await withInstallation(settings, "update", async (host) => {
     if (!yes)
       await confirmDelete(
@@ -96,15 +92,30 @@ async function readBinding(tx: Tx, uid: string): Promise<JsonObject> {
   };
 }
 
-/** `arbor admin identity revoke` */
-export async function revokeCommand(settings: Settings, identity: string): Promise<void> {
+/** What commands that revoke say when the person does not confirm it. */
+export const NOT_REVOKED = "nothing was revoked";
+
+/** `arbor admin identities revoke` */
+export async function revokeCommand(
+  settings: Settings,
+  identity: string,
+  { yes = false }: { readonly yes?: boolean },
+): Promise<void> {
   await withInstallation(settings, "update", async ({ store, clock }) => {
-    const uid = await store.read((tx) => resolveName(tx, "identity", identity, "uid"));
+    const { uid, row } = await store.read(async (tx) => {
+      const uid = await resolveName(tx, "identity", identity, "uid");
+      return { uid, row: await tx.identities.find(uid) };
+    });
+    if (row === undefined) throw notFound(identities, uid);
+    if (!yes) {
+      const name = describeRow({ name: row.name, email: row.email });
+      await confirm(`Revoke all tokens and logins of ${formatNamed("identity", name, uid)}?`, undefined, NOT_REVOKED);
+    }
     await store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: clock() }));
   });
 }
 
-/** `arbor admin group verify` */
+/** `arbor admin groups verify` */
 export async function verifyCommand(
   settings: Settings,
   group: string,
@@ -154,7 +165,7 @@ function parseDurationS(ttl: string): number {
   const match = /^(\d{1,6})(s|m|h)$/.exec(ttl);
   const seconds = Number(match?.[1]) * { s: 1, m: 60, h: HOUR_S }[(match?.[2] ?? "s") as "s" | "m" | "h"];
   if (match && seconds > 0 && seconds <= HOUR_S) return seconds;
-  throw invalidArgument({ field: "ttl", rule: "must be a number of s, m or h, more than 0 and at most 1h" });
+  throw invalidFlag("--ttl", "must be a number of s, m or h, more than 0 and at most 1h");
 }
 
 /** Writes a line to standard output. */

@@ -6,8 +6,9 @@ import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor }
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
 import type { Tx } from "../../store/transaction.js";
+import { confirm } from "../output/confirm.js";
 import { createTable } from "../output/table.js";
-import { print, withInstallation } from "./host.js";
+import { NOT_REVOKED, print, withInstallation } from "./host.js";
 
 const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
 
@@ -54,8 +55,16 @@ async function rotate(tx: Tx, key: KeyRow): Promise<Successor> {
  *
  * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key with another purpose than API tokens.
  */
-export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
+export async function revokeCommand(
+  settings: Settings,
+  kid: string,
+  { yes = false }: { readonly yes?: boolean },
+): Promise<void> {
   await withInstallation(settings, "update", async ({ store, keys, masterKey, clock }) => {
+    if (!yes) {
+      const question = `Revoke key ${kid}, and so all tokens that it has signed?`;
+      await confirm(question, undefined, NOT_REVOKED);
+    }
     const nowMs = clock();
     const spare = await generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {

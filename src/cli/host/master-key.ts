@@ -7,6 +7,7 @@ import { generateMasterKey, MASTER_KEY_CHECK } from "../../issuer/keys/master-ke
 import { type ResealedCounts, resealAll } from "../../issuer/keys/master-key-rotation.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
+import { confirm } from "../output/confirm.js";
 import { replaceFile } from "../shared-file.js";
 import { print, withInstallation } from "./host.js";
 
@@ -51,12 +52,14 @@ export async function rotateCommand(
  *
  * @throws Error when something is encrypted with a key that the file does not have, or the file cannot be written
  */
-export async function retireCommand(settings: Settings): Promise<void> {
+export async function retireCommand(settings: Settings, { yes = false }: { readonly yes?: boolean }): Promise<void> {
   const file = findMasterKeyFile(settings);
   await withInstallation(settings, "update", async (host) => {
     printCounts(await reseal(host));
     const [first, ...others] = readLines(file);
     if (others.length === 0) return print("the file has one key");
+    const keys = `${others.length} old ${others.length === 1 ? "key" : "keys"}`;
+    if (!yes) await confirm(`Remove ${keys} from ${file}? Backups from before the rotation still need them.`);
     await writeLines(file, [first ?? ""]);
     print(`removed from ${file}: ${others.length} ${others.length === 1 ? "key" : "keys"}`);
     printNote("keep the old key for as long as you keep backups that were made before the rotation");

@@ -9,9 +9,9 @@ import {
   type Organisation,
   resolveOrganisation,
 } from "../../iam/operator/members.js";
-import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { Tx } from "../../store/transaction.js";
+import { invalidFlag } from "../errors.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
 import { print, withInstallation } from "./host.js";
@@ -20,7 +20,7 @@ const MAX_ROWS = 1_000;
 
 interface PageOptions {
   readonly pageSize: string;
-  readonly after: string;
+  readonly pageToken: string;
   readonly json?: boolean;
 }
 
@@ -68,10 +68,10 @@ export async function describeExisting(tx: Tx, org: string, flags: string): Prom
   return lines.map(escapeControls);
 }
 
-function parsePage({ pageSize, after }: PageOptions): MemberPage {
+function parsePage({ pageSize, pageToken: after }: PageOptions): MemberPage {
   const rows = /^[0-9]{1,4}$/.test(pageSize) ? Number(pageSize) : 0;
-  if (rows < 1 || rows > MAX_ROWS) throw invalidArgument({ field: "page-size", rule: `must be 1 to ${MAX_ROWS}` });
-  if (after !== "" && !isUidp(after)) throw invalidArgument({ field: "after", rule: "must be a uid" });
+  if (rows < 1 || rows > MAX_ROWS) throw invalidFlag("--page-size", `must be 1 to ${MAX_ROWS}`);
+  if (after !== "" && !isUidp(after)) throw invalidFlag("--page-token", "must be a uid");
   return { after, limit: rows };
 }
 
@@ -86,7 +86,7 @@ function printRows<Row>(
 
 // Says where the next page begins.
 function notePage(uids: readonly string[], { limit }: MemberPage): void {
-  if (uids.length === limit) process.stderr.write(`arbor: there may be more: --after ${uids.at(-1)}\n`);
+  if (uids.length === limit) process.stderr.write(`arbor: there may be more: --page-token ${uids.at(-1)}\n`);
 }
 
 function organisationToJson({ row, owners }: Organisation) {

@@ -1,18 +1,19 @@
 // What `arbor audit` prints, on the host and over the API: events, and the state of a verified log.
 import type { JsonObject } from "@bufbuild/protobuf";
+import { EventSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import type { LogReport } from "../../audit/verify.js";
+import { createColumn, selectColumns } from "../remote/iam/columns.js";
 import { createListFormatter, type ListColumn, type ListFormatter } from "./format.js";
 import type { Terminal } from "./terminal.js";
 
-const text = (value: unknown) => (typeof value === "string" ? value : "");
 const columns: readonly ListColumn[] = [
-  { title: "TIME", cell: ({ time }) => text(time) },
-  { title: "TYPE", cell: ({ type }) => text(type) },
-  { title: "SUBJECT", cell: ({ subjectUid }) => text(subjectUid) },
-  { title: "ACTOR", cell: ({ actorUid }) => text(actorUid) },
-  { title: "NAME", cell: ({ actorName }) => text(actorName) },
-  { title: "REQUEST", cell: ({ requestId }) => text(requestId) },
-  { title: "FROM", cell: ({ remoteAddress }) => text(remoteAddress) },
+  createColumn("TIME", "time"),
+  createColumn("TYPE", "type"),
+  createColumn("SUBJECT", "subjectUid"),
+  createColumn("ACTOR", "actorUid"),
+  createColumn("NAME", "actorName"),
+  createColumn("REQUEST", "requestId"),
+  createColumn("FROM", "remoteAddress"),
   { title: "CHANGE", cell: ({ body }) => formatChange(body) },
 ];
 
@@ -67,9 +68,22 @@ function truncate(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 
-/** Creates the formatter of events: JSON lines, or a table. */
-export function createEventFormatter(json: boolean, terminal: Terminal): ListFormatter {
-  return createListFormatter(json ? "jsonl" : "table", "events", columns, terminal);
+/** How commands print events. */
+export interface EventView {
+  readonly json?: boolean;
+  /** The columns of the table. */
+  readonly columns?: string;
+}
+
+/**
+ * Creates the formatter of events: JSON lines, or a table.
+ *
+ * @throws CommandError INVALID_ARGUMENT for a column that there is not
+ */
+export function createEventFormatter({ json = false, columns: names }: EventView, terminal: Terminal): ListFormatter {
+  const output = json ? "jsonl" : "table";
+  const shown = selectColumns(EventSchema, columns, { output, ...(names !== undefined && { columns: names }) });
+  return createListFormatter(output, "events", shown, terminal);
 }
 
 /** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */

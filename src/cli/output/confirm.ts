@@ -21,12 +21,12 @@ export async function confirmDelete(what: string, prompt?: Prompt): Promise<void
 }
 
 /**
- * Checks that somebody can be asked, before the calls that find out what to ask about.
+ * Checks that somebody can be asked.
  *
  * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
  */
 export function requireTerminal({ input, output }: Prompt = { input: process.stdin, output: process.stderr }): void {
-  if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required without a terminal");
+  if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "is required without a terminal");
 }
 
 /**

@@ -59,6 +59,60 @@ export function createRepeatableOption(flags: string, description: string): Opti
   return new Option(flags, description).argParser<readonly string[]>((value, before = []) => [...before, value]);
 }
 
+/** The former name of a flag: it still works, and no help shows it. */
+export class FormerFlag extends Option {
+  readonly #now: Option;
+
+  constructor(flags: string, now: Option) {
+    super(flags);
+    this.#now = now;
+    if (now.parseArg !== undefined && !this.isBoolean()) this.parseArg = now.parseArg;
+    this.hideHelp();
+  }
+
+  override attributeName(): string {
+    return this.#now.attributeName();
+  }
+}
+
+/**
+ * Adds `--yes` to a command that does what cannot be undone. Where nobody can be asked it fails without `--yes`, before it
+ * does anything; otherwise the command asks when it knows what about.
+ *
+ * @param isIrreversible whether it is with these flags; always unless given
+ */
+export function addConfirmation(
+  command: Command,
+  isIrreversible: (flags: Readonly<Record<string, unknown>>) => boolean = () => true,
+): Command {
+  return command.option("--yes", "do not ask for confirmation").hook("preAction", async (_, called) => {
+    const flags = called.opts();
+    if (flags.yes === true || !isIrreversible(flags)) return;
+    (await import("../output/confirm.js")).requireTerminal();
+  });
+}
+
+/** Creates `--columns`. */
+export function createColumnsOption(): Option {
+  return new Option(
+    "--columns <names>",
+    "the columns of the table, comma-separated: fields such as name or createTime",
+  );
+}
+
+/** Adds `--filter`, which sets the flags of these names. */
+export function addFilterFlag(command: Command, names: readonly string[]): Command {
+  return command
+    .addOption(createRepeatableOption("--filter <name=value>", `the same as --name value, for: ${names.join(", ")}`))
+    .hook("preAction", async (_, called) => {
+      const { filter, ...given } = called.opts();
+      if (filter === undefined) return;
+      const { readFilters } = await import("./iam/filters.js");
+      const flags = called.options.filter((flag) => names.includes(flag.name()));
+      for (const [name, value] of Object.entries(readFilters(flags, filter, given))) called.setOptionValue(name, value);
+    });
+}
+
 function createApiOption(): Option {
   return new Option("--api <url>", "URL of the service; http://127.0.0.1:8080 unless set (ARBOR_API)");
 }
@@ -83,7 +137,7 @@ export function parseTimeRange({ since, until }: TimeFlags): { readonly startMs?
   const startMs = since === undefined ? undefined : parseTime("--since", since, nowMs);
   const endMs = until === undefined ? undefined : parseTime("--until", until, nowMs);
   if (startMs !== undefined && endMs !== undefined && endMs <= startMs) {
-    throw invalidFlag("--until", "--until must be after --since");
+    throw invalidFlag("--until", "must be after --since");
   }
   return { ...(startMs !== undefined && { startMs }), ...(endMs !== undefined && { endMs }) };
 }
@@ -93,5 +147,5 @@ function parseTime(flag: string, value: string, nowMs: number): number {
   if (count !== undefined) return Math.max(0, nowMs - Number(count) * (unitMs[unit] ?? 0));
   const ms = /^\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d))?$/.test(value) ? Date.parse(value) : Number.NaN;
   if (ms >= 0) return ms;
-  throw invalidFlag(flag, `${flag} must be a time such as 2026-01-31T12:00:00Z, or a duration such as 24h`);
+  throw invalidFlag(flag, "must be a time such as 2026-01-31T12:00:00Z, or a duration such as 24h");
 }

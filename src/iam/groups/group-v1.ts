@@ -24,7 +24,7 @@ import { deleteExpiredInvites, type GroupsDeps } from "./group-v2beta1.js";
 const fullMask = { paths: ["name", "description"] };
 const fixed = defineFixedFields(GroupSchema, {
   ...operatorFields,
-  resourceLimits: setByOperator("arbor admin quota set"),
+  resourceLimits: setByOperator("arbor admin quotas set"),
   status: setByService(),
 });
 

@@ -19,8 +19,8 @@ export const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
 
 /** The fields of a group that only the operator sets, in both versions. */
 export const operatorFields = {
-  verified: setByOperator("arbor admin group verify UID"),
-  kind: setByOperator("arbor admin group verify UID --kind KIND"),
+  verified: setByOperator("arbor admin groups verify UID"),
+  kind: setByOperator("arbor admin groups verify UID --kind KIND"),
 };
 
 export const groups = defineResource({

@@ -24,7 +24,7 @@ const hints: Readonly<Record<NamedKind, string>> = {
   group: "a path such as acme.example/platform; arbor admin organisations list lists the organisations",
   identity:
     "a path such as acme.example/platform/ci, or the confirmed e-mail address of a person; arbor admin identities list --org NAME lists them",
-  role: "the name of a built-in or operator role, or a path such as acme.example/deployer; arbor admin role list lists the operator roles",
+  role: "the name of a built-in or operator role, or a path such as acme.example/deployer; arbor admin roles list lists the operator roles",
 };
 
 /**

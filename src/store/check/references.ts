@@ -69,7 +69,7 @@ const undeclared: readonly Reference[] = [
     to: schema.registryNames.groupUid,
     where: sql`c.verified and c.parent_uid is null`,
     problem: "the verified group has no name in the registry",
-    remedy: ({ uid }) => `arbor admin group verify ${uid}`,
+    remedy: ({ uid }) => `arbor admin groups verify ${uid}`,
   },
 ];
 

@@ -36,6 +36,22 @@ describe("arbor audit over the API", () => {
     assert.deepEqual([event.requestId, event.subjectUid, event.remoteAddress], ["cli-1", world.child, ""]);
   });
 
+  it("chooses columns, also those of fields that the table has not, and filters as other lists do", async () => {
+    const filters = ["--filter", "request-id=cli-1", "--columns", "requestId,organization-uid"];
+    const { code, stdout, stderr } = await audit("list", "--scope", world.child, ...filters);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, new RegExp(`^REQUEST +ORGANIZATION UID\\ncli-1 +${world.root}\\n$`));
+    const [wrong, twice] = [
+      await audit("list", "--scope", world.child, "--filter", "scope=x"),
+      await audit("list", "--scope", world.child, "--type", "a", "--filter", "type=b"),
+    ];
+    assert.match(
+      wrong.stderr,
+      /^arbor: --filter: must be .* names: subject, actor, type, request-id, since, until; see /,
+    );
+    assert.match(twice.stderr, /^arbor: --filter: type must be given once, and not together with --type; see /);
+  });
+
   it("takes the name that --page-size had, without showing it", async () => {
     const old = await audit("list", "--scope", world.root, "--limit", "2", ...window());
     assert.deepEqual([old.code, old.stderr], [0, ""]);
@@ -102,14 +118,14 @@ describe("arbor audit over the API", () => {
     assert.match(denied.stderr, /^arbor: Permission denied: role_bindings\.list at /);
     assert.equal(denied.stdout, "");
     const cases: readonly (readonly [string[], string])[] = [
-      [["list", "--scope", world.root, "--root", world.root], "--root is for the command on the host, without --scope"],
+      [["list", "--scope", world.root, "--org", world.root], "--org: is for the command on the host, without --scope"],
       [["list", "--state", "x"], "unknown option '--state'"],
-      [["list", "--token-file", "x"], "--token-file needs --scope"],
-      [["export", "--since", "1h"], "--since needs --scope"],
-      [["tail", "--scope", world.root, "--root", world.root], "--root is for the command on the host, without --scope"],
-      [["list", "--scope", world.root, "--since", "1h", "--until", "2h"], "--until must be after --since"],
-      [["list", "--scope", world.root, "--since", "soon"], "--since must be a time such as"],
-      [["list", "--scope", world.root, "--page-size", "0"], "page-size must be a number from 1 to"],
+      [["list", "--token-file", "x"], "--token-file: needs --scope"],
+      [["export", "--since", "1h"], "--since: needs --scope"],
+      [["tail", "--scope", world.root, "--org", world.root], "--org: is for the command on the host, without --scope"],
+      [["list", "--scope", world.root, "--since", "1h", "--until", "2h"], "--until: must be after --since"],
+      [["list", "--scope", world.root, "--since", "soon"], "--since: must be a time such as"],
+      [["list", "--scope", world.root, "--page-size", "0"], "--page-size: must be a number from 1 to"],
     ];
     for (const [args, message] of cases) {
       const { code, stderr } = await host.run(["audit", ...args], { ARBOR_TOKEN: token });
@@ -119,7 +135,7 @@ describe("arbor audit over the API", () => {
     const { code, stderr } = await host.run(["audit", "export"]);
     assert.deepEqual(
       [code, stderr.split("\n")[0]],
-      [2, "arbor: required option '--root <uid>' not specified; see arbor audit export --help"],
+      [2, "arbor: required option '--org <uid-or-name>' not specified; see arbor audit export --help"],
     );
   });
 });

@@ -162,10 +162,10 @@ describe("the chain of an organisation over the API", () => {
     const text = join(tempDir(), "text");
     writeFileSync(text, "secret text");
     const cases: readonly (readonly [flags: readonly string[], message: RegExp])[] = [
-      [["--root", world.root, "--scope", world.root], /--root is for the command on the host/],
-      [["--jwks", text], /--jwks needs --scope/],
-      [["--state", text], /--state needs --scope/],
-      [["--expect-head", "1:x"], /--expect-head needs --scope/],
+      [["--org", world.root, "--scope", world.root], /--org: is for the command on the host/],
+      [["--jwks", text], /--jwks: needs --scope/],
+      [["--state", text], /--state: needs --scope/],
+      [["--expect-head", "1:x"], /--expect-head: needs --scope/],
       [["--scope", world.root, "--expect-head", "1:x"], /--expect-head: must be what/],
       [["--scope", world.root, "--jwks", "/missing"], /--jwks: cannot read \/missing: no such file/],
       [["--scope", world.root, "--jwks", text], /--jwks: \S+ is not a JSON object/],

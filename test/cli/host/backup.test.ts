@@ -67,7 +67,7 @@ describe("a backup of a running service, restored elsewhere", () => {
     assert.match(made.stdout, /^\S+backup: the state of \S+Z, 1 MiB, 1 audit log, SHA-256 [0-9a-f]{64}\n$/);
     assert.equal(made.stderr, "");
     // What the backup does not know.
-    assert.equal((await runCommand(["admin", "identity", "revoke", other.uid, "--data", data])).code, 0);
+    assert.equal((await runCommand(["admin", "identities", "revoke", other.uid, "--yes", "--data", data])).code, 0);
     assert.equal((await get(harness, list, revoked)).status, 401);
     assert.equal(await refresh(harness, replaced), 200);
     await harness.stop();

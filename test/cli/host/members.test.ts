@@ -112,14 +112,14 @@ describe("the lists of the operator", () => {
     const page = await onHost("admin", "organisations", "list", "--page-size", "1");
     assert.ok(page.stdout.includes(first?.uid ?? "-"), page.stdout);
     assert.equal(page.stdout.trimEnd().split("\n").length, 2);
-    assert.equal(page.stderr, `arbor: there may be more: --after ${first?.uid}\n`);
+    assert.equal(page.stderr, `arbor: there may be more: --page-token ${first?.uid}\n`);
     const next = await onHost(
       "admin",
       "organisations",
       "list",
       "--page-size",
       "1",
-      "--after",
+      "--page-token",
       first?.uid ?? "",
       "--json",
     );
@@ -141,7 +141,7 @@ describe("the lists of the operator", () => {
     const page = await onHost("admin", "identities", "list", "--org", acme.group, "--page-size", "1");
     assert.match(page.stdout, /^UID +KIND +NAME +E-MAIL +ROLES +LAST SEEN\n/);
     assert.ok(page.stdout.includes(String(first)) && !page.stdout.includes(String(second)), page.stdout);
-    const last = ["--page-size", "1", "--after", String(first), "--json"];
+    const last = ["--page-size", "1", "--page-token", String(first), "--json"];
     assert.equal(parse(await onHost("admin", "identities", "list", "--org", acme.group, ...last))[0]?.uid, second);
   });
 
@@ -164,7 +164,7 @@ describe("the lists of the operator", () => {
       onHost(...list, "nobody.example"),
       onHost(...list, "0".repeat(40)),
       onHost(...list, acme.group, "--page-size", "1001"),
-      onHost(...list, acme.group, "--after", "x"),
+      onHost(...list, acme.group, "--page-token", "x"),
     ]);
     assert.deepEqual([unknown.code, missing.code, much.code, after.code], [2, 5, 2, 2]);
     assert.match(unknown.stderr, /no organisation is named nobody\.example; arbor admin organisations list lists them/);

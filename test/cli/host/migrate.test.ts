@@ -55,7 +55,7 @@ describe("arbor migrate", () => {
   ]) {
     it(`rejects ${flags.join(" ")}`, async () => {
       const { code, stderr } = await runCommand(["migrate", ...flags, "--data", tempDir()]);
-      assert.deepEqual([code, stderr], [2, `arbor: Invalid argument: ${rule}\n`]);
+      assert.deepEqual([code, stderr], [2, `arbor: ${rule}; see arbor migrate --help\n`]);
     });
   }
 

@@ -72,7 +72,7 @@ describe("a deletion on the host", () => {
       ["admin", "unbind", `${root}/0123456789abcdef`],
     ]) {
       const { code, stderr } = await onHost(...args);
-      assert.deepEqual([code, /--yes is required without a terminal/.test(stderr)], [2, true], stderr);
+      assert.deepEqual([code, /--yes: is required without a terminal/.test(stderr)], [2, true], stderr);
     }
     assert.match(await succeed("admin", "role", "list"), /kept/);
   });

@@ -95,8 +95,9 @@ describe("arbor admin quota", () => {
     const names =
       "groups, identities, roles, bindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
     const rule = (text: string) =>
-      `arbor: Invalid argument: quota: ${text} must be NAME=LIMIT, and NAME one of ${names}\n`;
-    const number = "arbor: Invalid argument: roles: roles must be a whole number from 0 to 2147483647, or default\n";
+      `arbor: ${text}: must be NAME=LIMIT, and NAME one of ${names}; see arbor admin quotas set --help\n`;
+    const number =
+      "arbor: roles: must be a whole number from 0 to 2147483647, or default; see arbor admin quotas set --help\n";
     for (const [group, text, code, message] of [
       [acme.group, "roots=3", 2, rule("roots=3")],
       [acme.group, "roles", 2, rule("roles")],

@@ -93,7 +93,7 @@ describe("commands beside the verbs", () => {
       (await run("advisories events list", id)).stdout,
       /^ID +TIME +TYPE +STATUS +AUTHOR\n\S+ +\S+Z +fixed +PENDING +\S+\n$/,
     );
-    assert.match((await error("advisories delete", id))[1], /--yes is required without a terminal/);
+    assert.match((await error("advisories delete", id))[1], /--yes: is required without a terminal/);
     await json("advisories delete", id, "--yes");
     assert.match(String((await json("advisories get", id)).deleteTime), /Z$/);
   });
@@ -148,14 +148,14 @@ describe("commands beside the verbs", () => {
     const provider = await createProvider("mapped");
     const mapping = ["--external-group-id", "staff", "--role-uid", builtinRoleUid("viewer"), "--scope", root];
     const mapped = String((await json("iam group-mappings create", "--parent", provider, ...mapping)).uid);
-    assert.match((await error("iam group-mappings batch-delete", provider, "--name", mapped))[1], /--yes is required/);
+    assert.match((await error("iam group-mappings batch-delete", provider, "--name", mapped))[1], /--yes: is required/);
     await json("iam group-mappings batch-delete", provider, "--name", mapped, "--yes");
     assert.equal((await error("iam group-mappings get", mapped))[0], 5);
   });
 
   it("reach the methods of provisioning, which say what is not served", async () => {
     const provider = await createProvider("scim");
-    for (const args of [["generate-scim-token"], ["regenerate-scim-token", "etag"]] as const) {
+    for (const args of [["generate-scim-token"], ["regenerate-scim-token", "etag", "--yes"]] as const) {
       const [code, text] = await error(`iam identity-providers ${args[0]}`, provider, ...args.slice(1));
       assert.equal(code, 1);
       assert.match(text, /no SCIM endpoint is served yet/);

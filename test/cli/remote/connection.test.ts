@@ -24,8 +24,8 @@ type Environment = Readonly<Record<string, string>>;
 async function runEach(api: string, env: Environment = {}): Promise<readonly Ended[]> {
   const commands = [
     ["iam", "groups", "list", "--in-root"],
-    ["auth", "pull-token", "create", "--group", "0123"],
-    ["auth", "login", "--identity", "0123", "--identity-token", at("ca.pem.token")],
+    ["auth", "pull-tokens", "create", "--group", "0123"],
+    ["auth", "login", "--identity", "0".repeat(40), "--identity-token", at("ca.pem.token")],
   ];
   return Promise.all(
     commands.map((args) => {

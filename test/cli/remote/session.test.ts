@@ -30,20 +30,24 @@ describe("the service", () => {
   });
 
   const refused: readonly (readonly [env: Record<string, string>, args: readonly string[], said: string])[] = [
-    [{}, ["--api", "nowhere"], "--api: --api must be an absolute URL"],
-    [{}, ["--api", "ftp://a.example"], "--api: --api must be an http or https URL"],
-    [{}, ["--api", "https://u:p@a.example"], "--api: --api must not contain credentials"],
+    [{}, ["--api", "nowhere"], "--api: must be an absolute URL"],
+    [{}, ["--api", "ftp://a.example"], "--api: must be an http or https URL"],
+    [{}, ["--api", "https://u:p@a.example"], "--api: must not contain credentials"],
     [
       { ARBOR_API: "http://a.example" },
       [],
-      "ARBOR_API: ARBOR_API must be https: a token is never sent in cleartext to a.example",
+      "ARBOR_API: must be https: a token is never sent in cleartext to a.example",
     ],
     [{ ARBOR_TOKEN: "not a token" }, [], "ARBOR_TOKEN: the token is not a valid bearer token"],
   ];
   for (const [env, args, message] of refused) {
     it(`is refused: ${message}`, async () => {
       const result = await world.iamWith(env, ...list, ...args);
-      assert.deepEqual(result, { code: 2, stdout: "", stderr: `arbor: Invalid argument: ${message}\n` });
+      assert.deepEqual(result, {
+        code: 2,
+        stdout: "",
+        stderr: `arbor: ${message}; see arbor iam groups list --help\n`,
+      });
     });
   }
 });
@@ -62,7 +66,7 @@ describe("the token", () => {
 
   it("that is not there is an error of its own", async () => {
     const result = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", "/nowhere");
-    const stderr = "arbor: Invalid argument: --token-file: cannot read /nowhere: no such file\n";
+    const stderr = "arbor: --token-file: cannot read /nowhere: no such file; see arbor iam groups list --help\n";
     assert.deepEqual(result, { code: 2, stdout: "", stderr });
     const path = world.file(" ");
     const empty = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", path);

@@ -123,7 +123,7 @@ describe("arbor admin keys", () => {
     const token = await newToken();
     assert.equal(await statusFor(token), 200);
     const active = (await listKeys("api-token")).find(({ state }) => state === "active");
-    const lines = (await must("revoke", active?.kid ?? "", "--jwks-max-age", "1m")).split("\n");
+    const lines = (await must("revoke", active?.kid ?? "", "--yes", "--jwks-max-age", "1m")).split("\n");
     const now = (await listKeys("api-token")).find(({ state }) => state === "active");
     assert.deepEqual(lines, [
       `${active?.kid} is removed; it was active`,
@@ -139,7 +139,7 @@ describe("arbor admin keys", () => {
   it("revoke ends a key that waits, and signs nothing new", async () => {
     const [pending, active] = (await listKeys("api-token")).toSorted((a, b) => b.state.localeCompare(a.state));
     assert.deepEqual([pending?.state, active?.state], ["pending", "active"]);
-    const text = await must("revoke", pending?.kid ?? "");
+    const text = await must("revoke", pending?.kid ?? "", "--yes");
     assert.match(text, /^\S+ is removed; it was pending\nrunning servers .*\nothers may trust it for .* 300 s /);
     assert.deepEqual(
       (await listKeys("api-token")).map(({ kid }) => kid),
@@ -151,8 +151,8 @@ describe("arbor admin keys", () => {
     const [audit] = await listKeys("audit");
     const failure = (code: number, text: string) => ({ code, stdout: "", stderr: `arbor: ${text}\n` });
     const rule = `key ${audit?.kid} is for audit; only keys for api-token can be revoked`;
-    assert.deepEqual(await keys("revoke", audit?.kid ?? ""), failure(6, `Precondition failed: ${rule}`));
-    assert.deepEqual(await keys("revoke", "nothing"), failure(5, "Not found: key: there is no key nothing"));
+    assert.deepEqual(await keys("revoke", audit?.kid ?? "", "--yes"), failure(6, `Precondition failed: ${rule}`));
+    assert.deepEqual(await keys("revoke", "nothing", "--yes"), failure(5, "Not found: key: there is no key nothing"));
   });
 
   it("leave a row in the audit log for each key that was made or removed", async () => {

@@ -7,6 +7,7 @@ import { moveRegistry } from "../../../registry/oci/move.js";
 import { createRegistryClient, type RegistryClient } from "../../../registry/oci/registry-client.js";
 import { createInternalTokens } from "../../../registry/oci/registry-token.js";
 import { syncRegistry } from "../../../registry/oci/sync.js";
+import { confirm } from "../../output/confirm.js";
 import { createProgress } from "../../output/terminal.js";
 import { print, readOrigin, withInstallation } from "../host.js";
 
@@ -85,6 +86,8 @@ export interface MoveFlags {
   readonly deleteOld?: boolean;
   readonly skipBroken?: boolean;
   readonly progress?: boolean;
+  /** Whether to delete without a confirmation. */
+  readonly yes?: boolean;
 }
 
 /**
@@ -97,9 +100,13 @@ export interface MoveFlags {
  */
 export async function moveCommand(
   settings: Settings,
-  { deleteOld = false, skipBroken = false, progress = false }: MoveFlags,
+  { deleteOld = false, skipBroken = false, progress = false, yes = false }: MoveFlags,
 ): Promise<void> {
   await withRegistry(settings, async (deps) => {
+    if (deleteOld && !yes) {
+      const question = `Delete the images under uids at ${settings.registryUrl}, once they are under names?`;
+      await confirm(question, undefined, "nothing was moved");
+    }
     const progressLine = createProgress(process.stderr, progress);
     try {
       const counts = await moveRegistry({

@@ -34,6 +34,7 @@ const advisories: ResourceCommand = {
       description: "withdraw one advisory, which is kept and marked as deleted",
       args: ["id"],
       destructive: true,
+      describe: AdvisoriesService.method.getAdvisory,
     },
   ],
   columns: [

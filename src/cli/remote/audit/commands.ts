@@ -2,7 +2,7 @@
 // those on the host, and use the API with `--scope`.
 import type { Command } from "commander";
 import { invalidFlag } from "../../errors.js";
-import { addApiFlag } from "../flags.js";
+import { addApiFlag, addFilterFlag, createColumnsOption } from "../flags.js";
 import type { AuditFlags } from "./run.js";
 
 /**
@@ -14,11 +14,11 @@ export function addEventFlags(command: Command, filters: "anywhere" | "over the 
   const prefix = formatPrefix(filters);
   command
     .option(
-      "--scope <uid>",
+      "--scope <uid-or-name>",
       "read over the API: the events of this organisation, group or resource, and of its descendants",
     )
-    .option("--subject <uid>", `${prefix}only changes of this resource`)
-    .option("--actor <uid>", `${prefix}only changes by this identity`)
+    .option("--subject <uid-or-name>", `${prefix}only changes of this resource`)
+    .option("--actor <uid-or-name>", `${prefix}only changes by this identity`)
     .option("--type <type>", `${prefix}only events of this type`)
     .option(
       "--token-file <file>",
@@ -39,6 +39,13 @@ export function addEventListFlags(command: Command, filters: "anywhere" | "over 
     .option("--until <time>", `${prefix}only events before this time`);
 }
 
+/** Adds the columns of the table of events, and `--filter`. */
+export function addEventView(command: Command): Command {
+  const names = command.options.map((option) => option.name());
+  const filters = ["subject", "actor", "type", "request-id", "since", "until"].filter((name) => names.includes(name));
+  return addFilterFlag(command, filters).addOption(createColumnsOption());
+}
+
 function formatPrefix(filters: "anywhere" | "over the API"): string {
   return filters === "anywhere" ? "" : "with --scope: ";
 }
@@ -46,7 +53,7 @@ function formatPrefix(filters: "anywhere" | "over the API"): string {
 /** Adds the flags of verification over the API. */
 export function addVerifyFlags(command: Command): Command {
   command
-    .option("--scope <uid>", "verify over the API: the log of this organisation")
+    .option("--scope <uid-or-name>", "verify over the API: the log of this organisation")
     .option("--jwks <file>", "with --scope: the only keys that may sign the log, as `arbor audit jwks` prints them")
     .option("--expect-head <head>", "with --scope: an entry that the log must still have, as an earlier run printed it")
     .option("--state <file>", "with --scope: store the end of the log in this file, and compare it with the next run")
@@ -61,7 +68,7 @@ export function addVerifyFlags(command: Command): Command {
 export function addJwksCommand(audit: Command): void {
   const jwks = audit.command("jwks").description("print the public keys of the audit log, over the API");
   jwks
-    .requiredOption("--scope <uid>", "an organisation whose log the caller may verify")
+    .requiredOption("--scope <uid-or-name>", "an organisation whose log the caller may verify")
     .option(
       "--token-file <file>",
       "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN takes precedence",
@@ -90,14 +97,13 @@ export function isOverApi(
 ): flags is RemoteFlags & { readonly scope: string } {
   if (flags.scope !== undefined) {
     for (const [name, value] of Object.entries(hostFlags)) {
-      if (value !== undefined)
-        throw invalidFlag(`--${name}`, `--${name} is for the command on the host, without --scope`);
+      if (value !== undefined) throw invalidFlag(`--${name}`, "is for the command on the host, without --scope");
     }
     return true;
   }
   for (const name of remoteFlags) {
     const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    if (flags[name] !== undefined && !shared.includes(name)) throw invalidFlag(flag, `${flag} needs --scope`);
+    if (flags[name] !== undefined && !shared.includes(name)) throw invalidFlag(flag, "needs --scope");
   }
   return false;
 }

@@ -18,6 +18,7 @@ export interface AuditFlags {
   readonly until?: string;
   readonly pageSize?: string;
   readonly json?: boolean;
+  readonly columns?: string;
   readonly api?: string;
   readonly tokenFile?: string;
 }
@@ -38,21 +39,19 @@ const text = (value: unknown) => (typeof value === "string" ? value : "");
 export async function listEvents(flags: ScopedFlags): Promise<void> {
   const { pageSize: size = "50" } = flags;
   const count = /^\d{1,7}$/.test(size) ? Number(size) : 0;
-  if (count < 1 || count > MAX_EVENTS)
-    throw invalidFlag("--page-size", `--page-size must be a number from 1 to ${MAX_EVENTS}`);
-  await printEvents(flags, "time desc", flags.json === true, count);
+  if (count < 1 || count > MAX_EVENTS) throw invalidFlag("--page-size", `must be a number from 1 to ${MAX_EVENTS}`);
+  await printEvents(flags, "time desc", count);
 }
 
 /** `arbor audit export --scope`: all events as JSON lines, the oldest first, so that a later export continues it. */
 export async function exportEvents(flags: ScopedFlags): Promise<void> {
-  await printEvents(flags, "time asc", true, Number.POSITIVE_INFINITY);
+  await printEvents({ ...flags, json: true }, "time asc", Number.POSITIVE_INFINITY);
 }
 
 /** `arbor audit tail --scope`: the events from now on, until the command is ended. */
 export async function tailEvents({ scope, subject = "", actor = "", type = "", ...flags }: ScopedFlags): Promise<void> {
-  const json = flags.json === true;
   await withAuditSession(flags, async ({ follow, output }) => {
-    const list = createEventFormatter(json, output.terminal);
+    const list = createEventFormatter(flags, output.terminal);
     const request = create(TailEventsRequestSchema, { scope, subject, actor, type });
     for await (const { event } of follow(tailMethod, request)) {
       if (event !== undefined) await output.write(list.page([event as JsonObject]));
@@ -60,7 +59,7 @@ export async function tailEvents({ scope, subject = "", actor = "", type = "", .
   });
 }
 
-async function printEvents(flags: ScopedFlags, orderBy: string, json: boolean, count: number): Promise<void> {
+async function printEvents(flags: ScopedFlags, orderBy: string, count: number): Promise<void> {
   const { scope, subject = "", actor = "", type = "", requestId = "" } = flags;
   const { startMs = 0, endMs } = parseTimeRange(flags);
   const times = {
@@ -69,7 +68,7 @@ async function printEvents(flags: ScopedFlags, orderBy: string, json: boolean, c
   };
   const fixed = { scope, subject, actor, type, requestId, orderBy, ...times };
   await withAuditSession(flags, async ({ call, output }) => {
-    const list = createEventFormatter(json, output.terminal);
+    const list = createEventFormatter(flags, output.terminal);
     let left = count;
     let pageToken = "";
     do {

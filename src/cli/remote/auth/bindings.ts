@@ -2,21 +2,23 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   AcceptBindingRequestSchema,
+  BindingSchema,
   BindingsService,
   DropBindingRequestSchema,
   ListBindingsRequestSchema,
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { confirmDelete, requireTerminal } from "../../output/confirm.js";
+import { confirmDelete } from "../../output/confirm.js";
 import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
+import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
 import { type MethodCall, readPages, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
 
 /** The flags of `arbor auth bindings list`. */
-export interface ListFlags extends CommonFlags {
-  /** Only the pending ones. */
+export interface ListFlags extends CommonFlags, ColumnFlags {
+  /** Whether to list only those that are pending, or only those that are not. */
   readonly pending?: boolean;
 }
 
@@ -24,19 +26,20 @@ const PAGE_SIZE = 200;
 const { listBindings, acceptBinding, dropBinding } = BindingsService.method;
 
 const columns: readonly ListColumn[] = [
-  { title: "UID", cell: (row) => text(row.uid) },
+  createColumn("UID", "uid"),
   { title: "ORGANIZATION", cell: (row) => nameOf(row.organization) },
   { title: "GROUP", cell: (row) => nameOf(row.group) },
   { title: "ROLE", cell: (row) => nameOf(row.role) },
-  { title: "PENDING", cell: (row) => (row.pending === true ? "yes" : "no") },
-  { title: "CREATED", cell: (row) => text(row.createTime) },
+  { title: "PENDING", path: "pending", cell: (row) => (row.pending === true ? "yes" : "no") },
+  createColumn("CREATED", "createTime"),
 ];
 
-/** `arbor auth bindings list`: the pending bindings, then, without `--pending`, all others. */
-export async function listOwnBindings({ pending: onlyPending = false, ...flags }: ListFlags): Promise<void> {
+/** `arbor auth bindings list`: the pending bindings, then all others. */
+export async function listOwnBindings({ pending: only, ...flags }: ListFlags): Promise<void> {
+  const shown = selectColumns(BindingSchema, columns, flags);
   await withSession(flags, async ({ call, output }) => {
-    const list = createListFormatter(flags.output, "bindings", columns, output.terminal);
-    for (const pending of onlyPending ? [true] : [true, false]) {
+    const list = createListFormatter(flags.output, "bindings", shown, output.terminal);
+    for (const pending of only === undefined ? [true, false] : [only]) {
       const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE });
       for await (const { bindings = [] } of readPages(call, listBindings, request))
         await output.write(list.page(bindings as JsonObject[]));
@@ -60,13 +63,8 @@ export interface DropFlags extends CommonFlags {
   readonly yes?: boolean;
 }
 
-/**
- * `arbor auth bindings drop`.
- *
- * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer; the error of the service
- */
+/** `arbor auth bindings drop`. */
 export async function dropOwnBinding(uid: string, { yes = false, ...flags }: DropFlags): Promise<void> {
-  if (!yes) requireTerminal();
   await withSession(flags, async ({ call, output }) => {
     if (!yes) await confirmDelete(formatNamed("binding", await describeOwn(call, uid), uid));
     const response = await call(dropBinding, create(DropBindingRequestSchema, { uid }));

@@ -1,7 +1,15 @@
 // The commands of `arbor auth` and their flags. What a command does is in a file that is loaded when it is called, so the
 // help loads this file alone.
 import { Argument, type Command } from "commander";
-import { addApiFlag, addCommonFlags, createOutputOption, createRepeatableOption } from "../flags.js";
+import {
+  addApiFlag,
+  addCommonFlags,
+  addConfirmation,
+  addFilterFlag,
+  createColumnsOption,
+  createOutputOption,
+  createRepeatableOption,
+} from "../flags.js";
 import { setMethods } from "../methods.js";
 import type { HelperAction } from "./docker-credential.js";
 
@@ -28,7 +36,7 @@ export function addAuthCommands(arbor: Command): void {
       ),
     )
     .addOption(createRepeatableOption("--cap <name>", "limit the login to this capability; repeatable"))
-    .option("--identity <uid>", "the identity to assume")
+    .option("--identity <uid-or-name>", "uid of the identity to assume; also its name, while somebody is logged in")
     .option("--identity-token <file>", "file with the OIDC token to assume it with, read again for each renewal")
     .action(async (flags) => (await import("./login.js")).loginCommand(flags));
 
@@ -49,48 +57,58 @@ export function addAuthCommands(arbor: Command): void {
   addApiFlag(auth.command("configure-docker"))
     .description("make docker use the login at a registry")
     .requiredOption("--registry <host>", "the registry, with its port if it has one")
-    .option("--identity <uid>", "pull as this identity instead")
+    .option(
+      "--identity <uid-or-name>",
+      "pull as this identity instead: its uid, or its name while somebody is logged in",
+    )
     .option("--identity-token <file>", "file with the OIDC token to assume it with")
     .option("--bin-dir <directory>", "directory of the helper that docker runs; ~/.local/bin unless set")
     .action(async (flags) => (await import("./configure-docker.js")).configureDockerCommand(flags));
 
   const bindings = auth.command("bindings").description("your roles in groups, and pending ones");
-  addCommonFlags(setMethods(bindings.command("list"), "arbor.bindings.v1.BindingsService/ListBindings"))
+  const listBindings = setMethods(bindings.command("list"), "arbor.bindings.v1.BindingsService/ListBindings")
     .description("list your roles in groups, pending ones first")
     .option("--pending", "only pending ones")
-    .action(async (flags) => (await import("./bindings.js")).listOwnBindings(flags));
+    .option("--no-pending", "only those that are not pending");
+  addCommonFlags(addFilterFlag(listBindings, ["pending"]).addOption(createColumnsOption())).action(async (flags) =>
+    (await import("./bindings.js")).listOwnBindings(flags),
+  );
   addCommonFlags(setMethods(bindings.command("accept <uid>"), "arbor.bindings.v1.BindingsService/AcceptBinding"))
     .description("accept a pending role and all others in the same organisation")
     .action(async (uid, flags) => (await import("./bindings.js")).acceptOwnBinding(uid, flags));
-  addCommonFlags(setMethods(bindings.command("drop <uid>"), "arbor.bindings.v1.BindingsService/DropBinding"))
+  const drop = setMethods(bindings.command("drop <uid>"), "arbor.bindings.v1.BindingsService/DropBinding");
+  addCommonFlags(addConfirmation(drop))
     .description("drop a role")
-    .option("--yes", "do not ask for confirmation")
     .action(async (uid, flags) => (await import("./bindings.js")).dropOwnBinding(uid, flags));
 
   const sessions = auth.command("sessions").description("your logins, on this machine and on others");
-  const listSessions = addCommonFlags(sessions.command("list"))
+  const listSessions = addCommonFlags(sessions.command("list").addOption(createColumnsOption()))
     .description("list your logins that have a refresh token, the newest first")
     .action(async (flags) => (await import("./sessions.js")).listOwnSessions(flags));
   setMethods(listSessions, "arbor.sessions.v1.SessionsService/ListSessions");
-  const revokeSession = addCommonFlags(sessions.command("revoke <id>"))
+  const revokeSession = addCommonFlags(addConfirmation(sessions.command("revoke <id>")))
     .description("end a login")
     .action(async (id, flags) => (await import("./sessions.js")).revokeOwnSession(id, flags));
   setMethods(revokeSession, "arbor.sessions.v1.SessionsService/RevokeSession");
 
-  const pullToken = auth.command("pull-token").description("long-lived passwords for container registries");
-  addCommonFlags(pullToken.command("create"))
+  const pullTokens = auth
+    .command("pull-tokens")
+    .alias("pull-token")
+    .description("long-lived passwords for container registries");
+  addCommonFlags(pullTokens.command("create"))
     .description("create a pull token and print it once")
-    .requiredOption("--group <uid>", "the group to pull from, with its descendants")
+    .requiredOption("--group <uid-or-name>", "the group to pull from, with its descendants")
     .option("--name <name>", "its name after the prefix pull-token-; random unless set")
     .option("--ttl <duration>", "how long it is valid, at most 8760h", "30d")
     .action(async (flags) => (await import("./pull-token.js")).createPullToken(flags));
-  addCommonFlags(pullToken.command("list"))
+  const listTokens = pullTokens
+    .command("list")
+    .option("--group <uid-or-name>", "only those of this group and its descendants");
+  addCommonFlags(addFilterFlag(listTokens, ["group"]).addOption(createColumnsOption()))
     .description("list pull tokens")
-    .option("--group <uid>", "only those of this group and its descendants")
     .action(async (flags) => (await import("./pull-token.js")).listPullTokens(flags));
-  addCommonFlags(pullToken.command("revoke <uid>"))
+  addCommonFlags(addConfirmation(pullTokens.command("revoke <uid>")))
     .description("revoke a pull token")
-    .option("--yes", "do not ask for confirmation")
     .action(async (uid, flags) => (await import("./pull-token.js")).revokePullToken(uid, flags));
 
   // Not HELPER_ACTIONS, whose module would be loaded for all commands of auth.

@@ -37,7 +37,7 @@ export async function configureDockerCommand(flags: ConfigureDockerFlags): Promi
     const description = "must be a host, with its port where it has one, such as registry.example.com:5000";
     throw invalidFlag("--registry", description);
   }
-  const workload = await findWorkload(flags);
+  const workload = await findWorkload(api, flags);
   const config = findDockerConfigFile();
   // Under the lock of the credentials, so that concurrent runs do not overwrite each other's changes.
   await changeCredentials(findCredentialsFile(), async (stored) => {

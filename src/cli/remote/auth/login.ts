@@ -1,9 +1,12 @@
 // `arbor auth login`: the service authenticates the person or the identity, and its tokens are stored.
 import { resolve } from "node:path";
-import { invalidFlag } from "../../errors.js";
+import { isUidText } from "../../../kernel/uidp.js";
+import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { checkFlagFile, readFlagFileOrInput } from "../../flag-file.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type ApiFlags, resolveApi } from "../service.js";
+import { withSession } from "../session.js";
+import { findStoredToken } from "./credentials.js";
 import {
   changeCredentials,
   findCredentialsFile,
@@ -45,7 +48,7 @@ export interface LoginFlags extends ApiFlags, WorkloadFlags {
  */
 export async function loginCommand(flags: LoginFlags): Promise<void> {
   const api = resolveApi(flags);
-  const workload = await findWorkload(flags);
+  const workload = await findWorkload(api, flags);
   const file = findCredentialsFile();
   // Fails before the login if the file cannot be used.
   await readCredentials(file);
@@ -59,16 +62,39 @@ export async function loginCommand(flags: LoginFlags): Promise<void> {
 /**
  * Finds the identity and its token file in the flags; undefined without them.
  *
- * @throws CommandError INVALID_ARGUMENT for one flag without the other, and for a file that cannot be read
+ * @throws CommandError INVALID_ARGUMENT for one flag without the other, for a file that cannot be read, and for a name of the
+ * identity that cannot be looked up
  */
-export async function findWorkload({ identity, identityToken }: WorkloadFlags): Promise<Workload | undefined> {
+export async function findWorkload(
+  api: string,
+  { identity, identityToken }: WorkloadFlags,
+): Promise<Workload | undefined> {
   if (identity === undefined && identityToken === undefined) return undefined;
   if (identity === undefined || identityToken === undefined) {
-    throw invalidFlag("--identity", "--identity and --identity-token go together");
+    throw invalidFlag("--identity", "goes together with --identity-token");
   }
   const tokenFile = resolve(identityToken);
   await checkFlagFile("--identity-token", tokenFile);
-  return { identity, tokenFile };
+  return { identity: isUidText(identity) ? identity : await findIdentity(api, identity), tokenFile };
+}
+
+/** Finds the uid of an identity by its name, which somebody must be logged in for: the service tells nobody else. */
+async function findIdentity(api: string, name: string): Promise<string> {
+  const how = "somebody who may list identities sees it in `arbor iam identities list`";
+  if (!process.env.ARBOR_TOKEN && (await findStoredToken(api)) === undefined) {
+    throw invalidFlag("--identity", `must be a uid, because nobody is logged in at ${api} to look ${name} up; ${how}`);
+  }
+  let uid = name;
+  try {
+    await withSession({ api, output: "table" }, async ({ names }) => {
+      uid = await names.find(["identity"], name);
+    });
+  } catch (error) {
+    // The login need not be valid any more: it may be the one that is replaced.
+    if (!(error instanceof CommandError) || error.code !== Code.Unauthenticated) throw error;
+    throw invalidFlag("--identity", `must be a uid, because the login at ${api} has ended; ${how}`);
+  }
+  return uid;
 }
 
 async function logInWorkload(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {

@@ -1,4 +1,4 @@
-// `arbor auth pull-token`: registry passwords that are valid for weeks, for machines that cannot get OIDC tokens. Each
+// `arbor auth pull-tokens`: registry passwords that are valid for weeks, for machines that cannot get OIDC tokens. Each
 // is an identity with a static key, which signs one token, the password, and is not stored.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { create, type JsonObject } from "@bufbuild/protobuf";
@@ -17,10 +17,11 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../../kernel/ids.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
-import { confirm, requireTerminal } from "../../output/confirm.js";
+import { confirm } from "../../output/confirm.js";
 import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { type CommonFlags, isTable } from "../flags.js";
+import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
 import { findLastSeen } from "../iam/last-seen.js";
 import { readPages } from "../method-call.js";
 import { fetchIssuer, resolveApi } from "../service.js";
@@ -35,7 +36,7 @@ const HOUR_MS = 60 * 60 * 1000;
 const UNITS_MS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS };
 const MAX_HOURS = 8760;
 
-/** The flags of `arbor auth pull-token create`. */
+/** The flags of `arbor auth pull-tokens create`. */
 export interface CreateFlags extends CommonFlags {
   readonly group: string;
   readonly name?: string;
@@ -43,7 +44,7 @@ export interface CreateFlags extends CommonFlags {
 }
 
 /**
- * `arbor auth pull-token create`: prints the name and the password, which cannot be shown again.
+ * `arbor auth pull-tokens create`: prints the name and the password, which cannot be shown again.
  *
  * @throws CommandError INVALID_ARGUMENT for an invalid time to live; the error of the service
  */
@@ -111,23 +112,28 @@ function parseLifetimeMs(ttl: string): number {
   const match = /^(\d{1,4})([hd])$/.exec(ttl);
   const ms = Number(match?.[1]) * (UNITS_MS[match?.[2] ?? ""] ?? 0);
   if (ms > 0 && ms <= MAX_HOURS * HOUR_MS) return ms;
-  throw invalidFlag("--ttl", `--ttl must be a number of h or d, at most ${MAX_HOURS}h`);
+  throw invalidFlag("--ttl", `must be a number of h or d, at most ${MAX_HOURS}h`);
 }
 
-/** The flags of `arbor auth pull-token list`. */
-export interface ListFlags extends CommonFlags {
+/** The flags of `arbor auth pull-tokens list`. */
+export interface ListFlags extends CommonFlags, ColumnFlags {
   readonly group?: string;
 }
 
-const columns = ["uid", "name", "expireTime", "lastSeenTime"].map((field) => ({
-  title: field.replace(/[A-Z]/g, (letter) => ` ${letter}`).toUpperCase(),
-  cell: (row: JsonObject) => String(row[field] ?? ""),
-}));
+const columns = [
+  createColumn("UID", "uid"),
+  createColumn("NAME", "name"),
+  createColumn("EXPIRE TIME", "expireTime"),
+  createColumn("LAST SEEN TIME", "lastSeenTime"),
+];
+const created = createColumn("CREATE TIME", "createTime");
 
-/** `arbor auth pull-token list`: the pull tokens that the caller may see, or those of a group and its descendants. */
+/** `arbor auth pull-tokens list`: the pull tokens that the caller may see, or those of a group and its descendants. */
 export async function listPullTokens({ group, ...flags }: ListFlags): Promise<void> {
+  const isShort = flags.output !== "wide" && flags.columns === undefined;
+  const shown = selectColumns(undefined, isShort ? columns : [...columns, created], flags);
   await withSession(flags, async ({ call, output }) => {
-    const list = createListFormatter(flags.output, "pullTokens", columns, output.terminal);
+    const list = createListFormatter(flags.output, "pullTokens", shown, output.terminal);
     const request = create(ListIdentitiesRequestSchema, {
       relationshipType: RelationshipType.STATIC,
       orderBy: "name",
@@ -156,20 +162,18 @@ function isPullToken({ name, staticKeys }: JsonObject): boolean {
   return String(name).startsWith(PREFIX) && (staticKeys as JsonObject | undefined)?.issuer === ISSUER;
 }
 
-/** The flags of `arbor auth pull-token revoke`. */
+/** The flags of `arbor auth pull-tokens revoke`. */
 export interface RevokeFlags extends CommonFlags {
   /** Whether to skip the confirmation. */
   readonly yes?: boolean;
 }
 
 /**
- * `arbor auth pull-token revoke`: deletes the identity and its bindings.
+ * `arbor auth pull-tokens revoke`: deletes the identity and its bindings.
  *
- * @throws CommandError INVALID_ARGUMENT for another identity, and without `--yes` where no person can answer; the error of
- * the service
+ * @throws CommandError INVALID_ARGUMENT for another identity; the error of the service
  */
 export async function revokePullToken(text: string, { yes = false, ...flags }: RevokeFlags): Promise<void> {
-  if (!yes) requireTerminal();
   await withSession(flags, async ({ call, output }) => {
     const request = create(GetIdentityRequestSchema, { uid: text });
     const identity = await call(IdentitiesService.method.getIdentity, request);

@@ -3,12 +3,16 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   ListSessionsRequestSchema,
   RevokeSessionRequestSchema,
+  SessionSchema,
   SessionsService,
 } from "#gen/arbor/sessions/v1/sessions_pb.js";
+import { confirm } from "../../output/confirm.js";
+import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { readPages } from "../method-call.js";
+import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { type MethodCall, readPages, readRows } from "../method-call.js";
 import { resolveApi } from "../service.js";
 import { withSession } from "../session.js";
 import { parseRefreshExpiryMs } from "./credentials.js";
@@ -18,17 +22,18 @@ const PAGE_SIZE = 200;
 const { listSessions, revokeSession } = SessionsService.method;
 
 /** `arbor auth sessions list`: all sessions of the caller, the newest first. */
-export async function listOwnSessions(flags: CommonFlags): Promise<void> {
+export async function listOwnSessions(flags: CommonFlags & ColumnFlags): Promise<void> {
   const storedEnd = await findStoredEnd(flags);
   const columns: readonly ListColumn[] = [
-    { title: "ID", cell: ({ id }) => text(id) },
-    { title: "LOGGED IN", cell: ({ createTime }) => text(createTime) },
-    { title: "EXPIRES", cell: ({ expireTime }) => text(expireTime) },
+    createColumn("ID", "id"),
+    createColumn("LOGGED IN", "createTime"),
+    createColumn("EXPIRES", "expireTime"),
     { title: "LIMITED TO", cell: ({ scopes = [], capabilities = [] }) => [scopes, capabilities].flat().join(", ") },
     { title: "THIS MACHINE", cell: ({ expireTime }) => (toSeconds(expireTime) === storedEnd ? "yes" : "") },
   ];
+  const shown = selectColumns(SessionSchema, columns, flags);
   await withSession(flags, async ({ call, output }) => {
-    const list = createListFormatter(flags.output, "sessions", columns, output.terminal);
+    const list = createListFormatter(flags.output, "sessions", shown, output.terminal);
     const request = create(ListSessionsRequestSchema, { pageSize: PAGE_SIZE });
     for await (const { sessions = [] } of readPages(call, listSessions, request))
       await output.write(list.page(sessions as JsonObject[]));
@@ -37,12 +42,26 @@ export async function listOwnSessions(flags: CommonFlags): Promise<void> {
 }
 
 /** `arbor auth sessions revoke`. */
-export async function revokeOwnSession(id: string, flags: CommonFlags): Promise<void> {
+export async function revokeOwnSession(
+  id: string,
+  { yes = false, ...flags }: CommonFlags & { readonly yes?: boolean },
+): Promise<void> {
   await withSession(flags, async ({ call, output }) => {
+    if (!yes) {
+      const login = formatNamed("login", await describeLogin(call, id), id);
+      await confirm(`End the ${login}?`, undefined, "nothing was revoked");
+    }
     const response = await call(revokeSession, create(RevokeSessionRequestSchema, { id }));
     const empty = formatResponse(flags.output, response, () => [], output.terminal);
     await output.write(isTable(flags.output) ? `revoked ${escapeControls(id)}\n` : empty);
   });
+}
+
+// No method gets one session, and a person has few.
+async function describeLogin(call: MethodCall, id: string): Promise<string> {
+  const request = create(ListSessionsRequestSchema, { pageSize: PAGE_SIZE });
+  for await (const row of readRows(call, listSessions, request)) if (row.id === id) return `of ${text(row.createTime)}`;
+  return "";
 }
 
 /** When the login of this machine ends, in seconds: its refresh token has that time, as the session has. */

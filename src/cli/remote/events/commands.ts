@@ -64,9 +64,9 @@ export function addEventsCommands(arbor: Command): void {
 
   addCommonFlags(setMethods(events.command("listen"), tail))
     .description("print events as they happen, until interrupted; no subscription is needed")
-    .requiredOption("--scope <uid>", "the group whose events to print, with those of its descendants")
+    .requiredOption("--scope <uid-or-name>", "the group whose events to print, with those of its descendants")
     .option("--type <type>", "only events of this type")
-    .option("--subject <uid>", "only events of this resource")
+    .option("--subject <uid-or-name>", "only events of this resource")
     .option("--exec <command>", "run a command of the shell for each event: CE_ID, CE_TYPE, … and the data on stdin")
     .action(async (given) => (await import("./listen.js")).listen(given));
 }

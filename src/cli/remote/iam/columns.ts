@@ -44,20 +44,20 @@ export interface ColumnFlags {
 /**
  * Selects the columns of a list.
  *
- * @param row the message of a row
+ * @param row the message of a row; undefined for rows that are none of the API, which have no other columns than `columns`
  * @param columns the columns unless the flags choose others
  * @throws CommandError INVALID_ARGUMENT for a column that there is not, and for columns of another format than a table
  */
 export function selectColumns(
-  row: DescMessage,
+  row: DescMessage | undefined,
   columns: readonly ListColumn[],
   { output, columns: names }: ColumnFlags,
 ): readonly ListColumn[] {
   if (names !== undefined) {
-    if (!isTable(output)) throw invalidFlag("--columns", `--columns is for tables, not for -o ${output}`);
-    return chooseColumns(names, [...columns, ...collectFieldColumns(row)]);
+    if (!isTable(output)) throw invalidFlag("--columns", `is for tables, not for -o ${output}`);
+    return chooseColumns(names, [...columns, ...(row ? collectFieldColumns(row) : [])]);
   }
-  if (output !== "wide") return columns;
+  if (output !== "wide" || row === undefined) return columns;
   const shown = new Set(columns.map(({ path }) => path));
   const others = row.fields.filter((field) => isValue(field) && !shown.has(field.jsonName));
   return [...columns, ...others.map((field) => createFieldColumn(field.jsonName))];

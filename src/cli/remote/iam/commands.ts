@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
-import { type Argument, type Command, Help, Option } from "commander";
+import { type Argument, type Command, Help, type Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
-import { addCommonFlags, createRepeatableOption } from "../flags.js";
+import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
 import { setMethods } from "../methods.js";
 import {
   createFieldArguments,
@@ -58,11 +58,8 @@ type AddCommand = (parent: Command, resource: ResourceCommand, method: DescMetho
 
 const add: Readonly<Record<Verb, AddCommand>> = {
   list(parent, resource, method) {
-    const command = addFieldFlags(parent.command("list"), method, {})
+    const command = addFilterFlag(addFieldFlags(parent.command("list"), method, {}), listFilterNames(method))
       .description(`list ${formatPlural(resource)}`)
-      .addOption(
-        createRepeatableOption("--filter <name=value>", `the same as --name value, for: ${listFilterNames(method)}`),
-      )
       .addOption(createColumnsOption())
       .option("--page-all", "print all pages from here on as they arrive")
       .option("--progress", "show progress on standard error, even if that is not a terminal");
@@ -99,8 +96,7 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     const command = parent
       .command("delete <uid>")
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
-    command.option("--yes", "do not ask for confirmation");
-    return addCommonFlags(command).action(async (uid, given) =>
+    return addCommonFlags(addConfirmation(command)).action(async (uid, given) =>
       (await import("./run.js")).runDelete(resource, method, uid, given),
     );
   },
@@ -120,7 +116,7 @@ function addAction(parent: Command, action: ActionCommand): Command {
   });
   if (method.input.fields.length > args.length) addFileFlag(command, resource === undefined ? "request" : "resource");
   if (columns !== undefined) command.addOption(createColumnsOption());
-  if (destructive) command.option("--yes", "do not ask for confirmation");
+  if (destructive) addConfirmation(command);
   return addCommonFlags(command).action(async (...given) => {
     const values = given.slice(0, args.length) as string[];
     const flags = { args, values, flags: fieldFlagsOf(command), resource };
@@ -128,17 +124,8 @@ function addAction(parent: Command, action: ActionCommand): Command {
   });
 }
 
-function createColumnsOption(): Option {
-  return new Option(
-    "--columns <names>",
-    "the columns of the table, comma-separated: fields such as name or createTime",
-  );
-}
-
-function listFilterNames({ input }: DescMethodUnary): string {
-  return listFilters(createFieldFlags(input, {}))
-    .map(({ name }) => name)
-    .join(", ");
+function listFilterNames({ input }: DescMethodUnary): string[] {
+  return listFilters(createFieldFlags(input, {})).map((flag) => flag.name());
 }
 
 function findField(message: DescMessage, name: string | undefined): DescField | undefined {
@@ -148,7 +135,10 @@ function findField(message: DescMessage, name: string | undefined): DescField | 
 }
 
 function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: FlagScope): Command {
-  for (const flag of createFieldFlags(input, scope)) command.addOption(flag);
+  for (const flag of createFieldFlags(input, scope)) {
+    command.addOption(flag);
+    if (flag.former !== undefined) command.addOption(new FormerFlag(flag.former, flag));
+  }
   return command;
 }
 

@@ -13,18 +13,23 @@ import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
 import { findWellKnownName, hasBehavior, readOption } from "../../../codec/fields.js";
 
+type FieldFlagOptions = Partial<Pick<FieldFlag, "fromFile" | "former">>;
+
 /** A flag that sets the field at the end of `path`, a field path of the request. */
 export class FieldFlag extends Option {
   readonly path: readonly DescField[];
   readonly field: DescField;
   /** Whether the value is the path of a file, because it is secret or long. */
   readonly fromFile: boolean;
+  /** The former name with the placeholder, for a flag that had the name of its field. */
+  readonly former: string | undefined;
 
-  constructor(flags: string, path: readonly DescField[], fromFile = false) {
+  constructor(flags: string, path: readonly DescField[], { fromFile = false, former }: FieldFlagOptions = {}) {
     super(flags);
     this.path = path;
     this.field = lastOf(path);
     this.fromFile = fromFile;
+    this.former = former;
     if (this.field.enum !== undefined) this.argChoices = [...listEnumNames(this.field.enum)];
   }
 }
@@ -56,6 +61,14 @@ export function createFieldArguments({ fields }: DescMessage, names?: readonly s
     return new FieldArgument(field);
   });
 }
+
+// Flags take names as well as uids, and are called the same in all commands, whatever their fields are called. Until
+// version 1.4 they had the names of the fields.
+const plainNames: Readonly<Record<string, string>> = {
+  "identity-uid": "identity",
+  "role-uid": "role",
+  "identity-provider-uid": "identity-provider",
+};
 
 // Prefixes of the fields of messages that differ from the name of the message.
 const prefixes: Readonly<Record<string, string>> = { uidp: "", claim_match: "", aws_identity: "aws" };
@@ -117,20 +130,19 @@ export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldF
 
 function createFlags(
   path: readonly DescField[],
-  name: string,
+  fieldName: string,
   { writing = false, fromFile: inFile = false }: FlagScope,
 ): FieldFlag[] {
   const field = lastOf(path);
+  const name = plainNames[fieldName] ?? fieldName;
   if (isSwitch(field)) {
     const on = new FieldFlag(`--${name}`, path);
     return writing ? [on, new FieldFlag(`--no-${name}`, path)] : [on];
   }
   const fromFile = fileFields.has(field);
-  const flag = new FieldFlag(
-    fromFile ? `--${name}-file <file>` : `--${name} <${placeholderOf(field)}>`,
-    path,
-    fromFile,
-  );
+  const value = `<${placeholderOf(field)}>`;
+  const former = name === fieldName ? undefined : `--${fieldName} ${value}`;
+  const flag = new FieldFlag(fromFile ? `--${name}-file <file>` : `--${name} ${value}`, path, { fromFile, former });
   // With a variadic option, commander would take the words after a flag as values too.
   if (isRepeated(field)) flag.argParser<readonly string[]>((text, before = []) => [...before, text]);
   if (path.length === 1 && isRequired(field) && !inFile) flag.makeOptionMandatory();
@@ -167,7 +179,8 @@ function placeholderOf(field: DescField): string {
   if (field.message !== undefined) return placeholders[findWellKnownName(field.message) ?? ""] ?? "value";
   if (field.scalar === ScalarType.BYTES) return "base64";
   if (field.scalar !== ScalarType.STRING) return "number";
-  return /^(ids|identity|role|default_role|group|parent|scope)$|uid$|_of$/.test(field.name) ? "uid" : "text";
+  if (field.name === "ids") return "uid";
+  return /^(identity|role|default_role|group|parent|scope)$|uid$|_of$/.test(field.name) ? "uid-or-name" : "text";
 }
 
 const placeholders: Readonly<Record<string, string>> = { Timestamp: "time", Duration: "duration", FieldMask: "fields" };

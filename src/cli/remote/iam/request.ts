@@ -15,6 +15,7 @@ import { ensureContainer, findWellKnownName, setField } from "../../../codec/fie
 import { JsonReadError } from "../../../codec/json-read-value.js";
 import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
+import { ApiError, formatViolation } from "../../../kernel/errors.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
 import { readFlagFileOrInput } from "../../flag-file.js";
@@ -102,7 +103,7 @@ async function readValue(flag: FieldFlag, given: FlagValues): Promise<unknown> {
     return parseFlag(flag.field, isRepeated(flag.field) ? (value as string[]) : [String(value)], name);
   // The line end at the end of the file is not part of the value.
   const content = (await readFlagFileOrInput(name, String(value))).replace(/[\r\n]+$/, "");
-  if (content === "") throw invalidFlag(name, `${name} must name a file that is not empty`);
+  if (content === "") throw invalidFlag(name, "must name a file that is not empty");
   return parseFlag(flag.field, [content], name);
 }
 
@@ -111,7 +112,7 @@ function assertCompatible(flags: readonly FieldFlag[]): void {
   for (const [i, flag] of flags.entries()) {
     const conflicting = flags.slice(0, i).find((other) => isExclusive(other, flag));
     if (conflicting === undefined) continue;
-    throw invalidFlag(`${flag.long}`, `${flag.long} cannot be combined with ${conflicting.long}`);
+    throw invalidFlag(`${flag.long}`, `cannot be combined with ${conflicting.long}`);
   }
 }
 
@@ -153,7 +154,7 @@ function parseEntries(
   flag: string,
   read: TextReader,
 ) {
-  const readKey = createKeyReader(field.mapKey);
+  const readKey = ofFlag(createKeyReader(field.mapKey));
   const entries: Record<string, unknown> = Object.create(null);
   for (const text of texts) {
     const equals = text.indexOf("=");
@@ -170,12 +171,25 @@ function createReader(field: DescField): TextReader {
   if (names !== undefined) {
     return (text, flag) => findEnumValue(names, text)?.number ?? rejectFlag(flag, formatEnumRule(names, text));
   }
-  const read = createTextReader(field);
+  const parse = createTextReader(field);
+  const read = parse && ofFlag(parse);
   if (message !== undefined && findWellKnownName(message) === "Duration") {
     return (text, flag) =>
       read?.(parseDuration(text) ?? rejectFlag(flag, "must be a duration such as 90s, 24h or 7d"), flag);
   }
   return read ?? ((text, flag) => parseMessage(field, parseYaml(text, flag), flag));
+}
+
+/** Makes the errors of a reader of queries those of flags. */
+function ofFlag<T>(read: (text: string, flag: string) => T): (text: string, flag: string) => T {
+  return (text, flag) => {
+    try {
+      return read(text, flag);
+    } catch (error) {
+      const [violation] = error instanceof ApiError ? error.violations : [];
+      throw violation === undefined ? error : invalidFlag(flag, formatViolation(violation));
+    }
+  };
 }
 
 function parseDuration(text: string): string | undefined {
@@ -197,7 +211,7 @@ function parseMessage(field: DescField, json: JsonValue, flag: string): unknown 
 }
 
 function rejectFlag(flag: string, rule: string): never {
-  throw invalidFlag(flag, `${flag} ${rule}`);
+  throw invalidFlag(flag, rule);
 }
 
 // Files contain resources in JSON or YAML, with the field names of REST. Errors have the position and never the

@@ -47,8 +47,10 @@ export interface ActionCommand {
   readonly resource?: string;
   /** The columns of the list that the response has. */
   readonly columns?: readonly ListColumn[];
-  /** Whether it asks for a confirmation. */
+  /** Whether it asks for a confirmation, because it cannot be undone. */
   readonly destructive?: true;
+  /** The method that gets what the uid in its arguments is of, whose name the question shows. */
+  readonly describe?: DescMethodUnary;
 }
 
 /** A list of a response: the field with its rows, and their columns. */
@@ -193,13 +195,16 @@ export const resourceCommands: readonly ResourceCommand[] = [
       {
         name: "regenerate-scim-token",
         method: IdentityProvidersService.method.regenerateScimToken,
-        description: "replace the token, and print the new one once",
+        description: "replace the token, which is then rejected, and print the new one once",
+        destructive: true,
+        describe: IdentityProvidersService.method.getIdentityProvider,
       },
       {
         name: "revoke-scim-token",
         method: IdentityProvidersService.method.revokeScimToken,
         description: "revoke the token",
         destructive: true,
+        describe: IdentityProvidersService.method.getIdentityProvider,
       },
       {
         name: "set-scim-enabled",
@@ -275,6 +280,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
         description: "delete up to 100 mappings of one identity provider, and print those that existed",
         columns: groupMappingColumns,
         destructive: true,
+        describe: IdentityProvidersService.method.getIdentityProvider,
       },
     ],
     columns: groupMappingColumns,

@@ -11,9 +11,10 @@ import {
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField } from "../../../codec/fields.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
+import { isUidText } from "../../../kernel/uidp.js";
 import { buildCallbackPath } from "../../../kernel/web.js";
 import { invalidFlag } from "../../errors.js";
-import { confirm, confirmDelete, requireTerminal } from "../../output/confirm.js";
+import { confirm, confirmDelete } from "../../output/confirm.js";
 import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { createProgress, escapeControls } from "../../output/terminal.js";
@@ -22,7 +23,6 @@ import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 import { type ColumnFlags, selectColumns } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
-import { applyFilters, type FilterFlags } from "./filters.js";
 import { omitUnseen } from "./last-seen.js";
 import { buildRequest, type FlagValues, setArguments } from "./request.js";
 import {
@@ -36,7 +36,7 @@ import {
 /** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
 
-type ListFlags = CommonFlags & FlagValues & ColumnFlags & FilterFlags & PageFlags;
+type ListFlags = CommonFlags & FlagValues & ColumnFlags & PageFlags;
 
 interface PageFlags {
   readonly pageAll?: boolean;
@@ -50,7 +50,7 @@ export async function runList(
   flags: readonly FieldFlag[],
   given: ListFlags,
 ): Promise<void> {
-  const { request } = await buildRequest(method.input, flags, applyFilters(flags, given), undefined);
+  const { request } = await buildRequest(method.input, flags, given, undefined);
   const columns = selectColumns(getRowsField(method).message, resource.columns ?? [], given);
   if (given.pageAll && given.pageSize === undefined) setListField(request, method, "page_size", MAX_PAGE_SIZE);
   await withSession(given, async (session) => {
@@ -184,7 +184,6 @@ export async function runDelete(
   text: string,
   given: OneFlags & { readonly yes?: boolean },
 ): Promise<void> {
-  if (!given.yes) requireTerminal();
   await withSession(given, async (session) => {
     const { call, names, output } = session;
     const request = buildUidRequest(method, text);
@@ -223,7 +222,7 @@ export interface ActionFlags {
 
 /** Calls a method that is none of the verbs, and prints its response. */
 export async function runAction(
-  { name, method, columns, destructive }: ActionCommand,
+  { name, method, columns, destructive, describe: get }: ActionCommand,
   { args, values, flags, resource }: ActionFlags,
   given: OneFlags & ColumnFlags & { readonly yes?: boolean },
 ): Promise<void> {
@@ -234,23 +233,30 @@ export async function runAction(
   if (mask !== undefined && getField(request, mask) === undefined) {
     setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
   }
-  if (destructive && !given.yes) requireTerminal();
   await withSession(given, async (session) => {
     if (destructive && !given.yes) {
       await session.names.resolve(method, request);
-      await confirm(`Run ${name} of ${formatArguments(request, args, values)}?`);
+      await confirm(`Run ${name} of ${await formatArguments(session, get, request, { args, values })}?`);
     }
     if (shown !== undefined) await printPages({ method, columns: shown }, request, given, session);
     else await printResponse({}, session, method, request, given);
   });
 }
 
-// The texts that were given, each with the uid where it is a name.
-function formatArguments(request: Message, args: readonly FieldArgument[], values: readonly string[]): string {
-  const shown = args.map(({ field }, i) => {
+/** Formats the texts of arguments for a question: those that are uids with the names, those that are names with the uids. */
+async function formatArguments(
+  session: Session,
+  get: DescMethodUnary | undefined,
+  request: Message,
+  { args, values }: Pick<ActionFlags, "args" | "values">,
+): Promise<string> {
+  const shown: string[] = [];
+  for (const [i, { field }] of args.entries()) {
     const [text = "", uid] = [values[i], getField(request, field)];
-    return typeof uid !== "string" || uid === text ? text : `${text} (${uid})`;
-  });
+    const isUid = typeof uid === "string" && isUidText(uid);
+    const name = !isUid ? "" : uid === text ? await readName(session, get, uid) : text;
+    shown.push(name === "" ? text : `${name} (${uid})`);
+  }
   return shown.join(" ");
 }
 

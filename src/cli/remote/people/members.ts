@@ -1,7 +1,13 @@
 // `arbor members list`: who holds roles in a group, from its role bindings, those of the groups above it, and the identities.
 import { create, type JsonObject } from "@bufbuild/protobuf";
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GetGroupRequestSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { IdentitiesService, ListIdentitiesRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import {
+  GetIdentityRequestSchema,
+  IdentitiesService,
+  ListIdentitiesRequestSchema,
+} from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import {
   ListRoleBindingsRequestSchema,
   RoleBindingsService,
@@ -10,6 +16,7 @@ import { ANONYMOUS_UID } from "../../../kernel/ids.js";
 import { lineageOf, parentOf } from "../../../kernel/uidp.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
+import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
 import { findLastSeen } from "../iam/last-seen.js";
 import { type MethodCall, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
@@ -17,7 +24,7 @@ import { withSession } from "../session.js";
 const PAGE_SIZE = 200;
 
 /** The flags of `arbor members list`. */
-export interface MembersFlags extends CommonFlags {
+export interface MembersFlags extends CommonFlags, ColumnFlags {
   readonly group: string;
 }
 
@@ -41,12 +48,12 @@ interface Member {
 }
 
 const columns: readonly ListColumn[] = [
-  { title: "UID", cell: ({ uid }) => text(uid) },
-  { title: "KIND", cell: ({ kind }) => text(kind) },
-  { title: "NAME", cell: ({ name }) => text(name) },
-  { title: "E-MAIL", cell: ({ email }) => text(email) },
-  { title: "ROLES", cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", ") },
-  { title: "LAST SEEN", cell: ({ lastSeenTime }) => text(lastSeenTime) },
+  createColumn("UID", "uid"),
+  createColumn("KIND", "kind"),
+  createColumn("NAME", "name"),
+  createColumn("E-MAIL", "email"),
+  { title: "ROLES", path: "roles", cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", ") },
+  createColumn("LAST SEEN", "lastSeenTime"),
 ];
 
 function formatRole({ name, inherited, groupName, groupUid }: MemberRole): string {
@@ -55,8 +62,9 @@ function formatRole({ name, inherited, groupName, groupUid }: MemberRole): strin
 
 /** `arbor members list`: people first, then workloads, by name. */
 export async function listMembers({ group: named, ...flags }: MembersFlags): Promise<void> {
+  const shown = selectColumns(undefined, columns, flags);
   await withSession(flags, async ({ call, output }) => {
-    const list = createListFormatter(flags.output, "members", columns, output.terminal);
+    const list = createListFormatter(flags.output, "members", shown, output.terminal);
     const { uid } = await call(GroupsService.method.getGroup, create(GetGroupRequestSchema, { uid: named }));
     const members = await readMembers(call, text(uid));
     const order = (one: Member) => `${one.kind} ${one.name.toLowerCase()} ${one.uid}`;
@@ -87,7 +95,18 @@ async function readMembers(call: MethodCall, group: string): Promise<ReadonlyMap
     const ids = elsewhere.slice(i, i + PAGE_SIZE).map(({ uid }) => uid);
     for await (const identity of listIdentities(call, { ids })) addIdentity(members, identity);
   }
+  if ([...members.values()].some(({ kind }) => kind === "person")) await addCaller(call, members);
   return members;
+}
+
+// The list of identities has no people, and nobody but themselves may read them.
+async function addCaller(call: MethodCall, members: Map<string, Member>): Promise<void> {
+  const { subject } = await call(Auth.method.validate, create(EmptySchema));
+  const caller = members.get(text(subject));
+  if (caller?.kind !== "person") return;
+  const request = create(GetIdentityRequestSchema, { uid: caller.uid });
+  const identity = await call(IdentitiesService.method.getIdentity, request);
+  members.set(caller.uid, { ...caller, lastSeenTime: findLastSeen(identity) });
 }
 
 function createMember(uid: string, { name, email }: JsonObject): Member {

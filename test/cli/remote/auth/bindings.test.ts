@@ -37,6 +37,9 @@ it("lists what waits, accepts it, and gives it up", async () => {
   assert.equal(accepted.code, 0, accepted.stderr);
   assert.equal(JSON.parse(accepted.stdout).pending, false);
   assert.deepEqual(JSON.parse((await arbor("list", "--pending", "-o", "json")).stdout).bindings, []);
+  const shown = await arbor("list", "--filter", "pending=false", "--columns", "role.name,pending");
+  assert.match(shown.stdout, /^ROLE\.NAME +PENDING\n\S+ +no\n/);
+  assert.equal((await arbor("list", "--no-pending", "--columns", "role.name,PENDING")).stdout, shown.stdout);
   const all = JSON.parse((await arbor("list", "-o", "json")).stdout) as { bindings: { uid: string }[] };
   assert.deepEqual(
     all.bindings.map((one) => one.uid),

@@ -16,7 +16,7 @@ import { commandErrorOf, script } from "./process.js";
 const API = "https://platform.example.com";
 const OTHER = "https://other.example.com";
 const login = { token: "a.b.c", refreshToken: "cmVmcmVzaA==" };
-const workload = { identity: "0123/4567", tokenFile: "/var/run/token" };
+const workload = { identity: "0123456789abcdef0123456789abcdef01234567/4567", tokenFile: "/var/run/token" };
 
 const newFile = () => join(tempDir(), "deeper", "arbor", "credentials.json");
 const keep = (file: string, api = API, token = login.token) =>

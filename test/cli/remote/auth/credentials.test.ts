@@ -182,7 +182,7 @@ describe("a stored login of an identity", () => {
     const service = await startLoginService(test);
     const tokenFile = join(tempDir(), "oidc-token");
     writeFileSync(tokenFile, "first\n");
-    const workload = { identity: "0123/4567", tokenFile };
+    const workload = { identity: "0123456789abcdef0123456789abcdef01234567/4567", tokenFile };
     await keep(service.url, { token: jwt({ exp: 0 }), workload });
     const token = await tokenAt(service.url);
     assert.equal(await tokenAt(service.url), token);

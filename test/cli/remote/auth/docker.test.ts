@@ -202,10 +202,24 @@ describe("docker's helper", () => {
     const service = await startLoginService(test);
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token");
-    assert.equal((await configure(service, "--identity", "0123/45", "--identity-token", tokenFile)).code, 0);
+    assert.equal(
+      (
+        await configure(
+          service,
+          "--identity",
+          "0123456789abcdef0123456789abcdef01234567/45",
+          "--identity-token",
+          tokenFile,
+        )
+      ).code,
+      0,
+    );
     assert.ok((await askDocker("get", HOST)).Secret);
     const [request] = service.requests;
-    assert.deepEqual([request?.bearer, request?.query.get("identity")], ["oidc-token", "0123/45"]);
+    assert.deepEqual(
+      [request?.bearer, request?.query.get("identity")],
+      ["oidc-token", "0123456789abcdef0123456789abcdef01234567/45"],
+    );
     rmSync(tokenFile);
     assert.equal((await commandErrorOf(respondToDocker("get", HOST))).code, Code.Unauthenticated);
   });
@@ -213,7 +227,11 @@ describe("docker's helper", () => {
   const refused: [what: string, flags: string[], says: RegExp][] = [
     ["a URL", ["--registry", `https://${HOST}`], /--registry: must be a host, /],
     ["a path", ["--registry", `${HOST}/a`], /--registry: must be a host, /],
-    ["an identity without token", ["--identity", "0123/45"], /--identity and --identity-token go together/],
+    [
+      "an identity without token",
+      ["--identity", "0123456789abcdef0123456789abcdef01234567/45"],
+      /--identity: goes together with --identity-token/,
+    ],
     [
       "a token that is not there",
       ["--identity", "0", "--identity-token", "/nowhere"],

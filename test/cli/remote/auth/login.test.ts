@@ -8,6 +8,7 @@ import { Code } from "@connectrpc/connect";
 import { logInWithBrowser } from "../../../../src/cli/remote/auth/browser-login.js";
 import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { type Finished, type RunningCommand, runCommand, startCommand } from "../../../support/command.js";
+import { startHarness } from "../../../support/harness.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { waitUntil } from "../../../support/wait-until.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
@@ -68,7 +69,16 @@ function changeQuery(url: URL, change: (query: URLSearchParams) => void): URL {
 
 describe("arbor auth login", () => {
   it("sends the browser to the service and takes what it brings back", async (test) => {
-    const flags = ["--identity-provider", "0123/45", "--connection", "corp", "--scope", "aa/bb", "--scope", "cc"];
+    const flags = [
+      "--identity-provider",
+      "0123456789abcdef0123456789abcdef01234567/45",
+      "--connection",
+      "corp",
+      "--scope",
+      "aa/bb",
+      "--scope",
+      "cc",
+    ];
     const { page, service, ended } = await startLogin(test, ...flags, "--cap", "groups.list");
     assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
     const { redirect_uri = "", code_challenge = "", state = "", ...rest } = Object.fromEntries(page.searchParams);
@@ -81,7 +91,7 @@ describe("arbor auth login", () => {
       code_challenge_method: "S256",
       audience: service.url,
       create_refresh_token: "true",
-      idp_id: "0123/45",
+      idp_id: "0123456789abcdef0123456789abcdef01234567/45",
       connection: "corp",
       scope: "cc",
       cap: "groups.list",
@@ -327,22 +337,33 @@ describe("arbor auth login --identity", () => {
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token\n");
     env.tokenFile = tokenFile;
-    const all = ["auth", "login", "--identity", "0123/45", "--identity-token", tokenFile, ...flags];
+    const all = [
+      "auth",
+      "login",
+      "--identity",
+      "0123456789abcdef0123456789abcdef01234567/45",
+      "--identity-token",
+      tokenFile,
+      ...flags,
+    ];
     return { service, end: await runCommand(all, { ...env, ARBOR_API: `${service.url}/` }) };
   }
 
   it("exchanges the token and keeps where it came from", async (test) => {
     const { service, end } = await login(test);
     assert.equal(end.code, 0, end.stderr);
-    assert.match(end.stdout, /^logged in at http:\S+ as 0123\/45, /);
+    assert.match(end.stdout, /^logged in at http:\S+ as 0123456789abcdef0123456789abcdef01234567\/45, /);
     assert.deepEqual(
       [...(service.requests[0]?.query ?? [])],
       [
         ["aud", service.url],
-        ["identity", "0123/45"],
+        ["identity", "0123456789abcdef0123456789abcdef01234567/45"],
       ],
     );
-    assert.deepEqual((await readLogin(service.url))?.workload, { identity: "0123/45", tokenFile: env.tokenFile });
+    assert.deepEqual((await readLogin(service.url))?.workload, {
+      identity: "0123456789abcdef0123456789abcdef01234567/45",
+      tokenFile: env.tokenFile,
+    });
   });
 
   it("keeps nothing when the service refuses", async (test) => {
@@ -351,7 +372,16 @@ describe("arbor auth login --identity", () => {
     writeFileSync(tokenFile, "oidc-token\n");
     service.refused.add("oidc-token");
     const { code, stderr } = await runCommand(
-      ["auth", "login", "--api", service.url, "--identity", "0123/45", "--identity-token", tokenFile],
+      [
+        "auth",
+        "login",
+        "--api",
+        service.url,
+        "--identity",
+        "0123456789abcdef0123456789abcdef01234567/45",
+        "--identity-token",
+        tokenFile,
+      ],
       env,
     );
     assert.equal(code, 3);
@@ -361,9 +391,57 @@ describe("arbor auth login --identity", () => {
     assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);
   });
 
+  it("needs a uid where nobody is logged in, and says where it is", async (test) => {
+    const service = await startLoginService(test);
+    const tokenFile = join(tempDir(), "oidc");
+    writeFileSync(tokenFile, "oidc-token\n");
+    for (const command of [["login"], ["configure-docker", "--registry", "registry.example.com"]]) {
+      const flags = ["--api", service.url, "--identity", "acme.example/ci", "--identity-token", tokenFile];
+      const { code, stderr } = await runCommand(["auth", ...command, ...flags], env);
+      assert.deepEqual(
+        [code, stderr],
+        [
+          2,
+          `arbor: --identity: must be a uid, because nobody is logged in at ${service.url} to look acme.example/ci up; ` +
+            "somebody who may list identities sees it in `arbor iam identities list`; " +
+            `see arbor auth ${command[0]} --help\n`,
+        ],
+      );
+      assert.deepEqual(service.requests, []);
+    }
+  });
+
+  it("takes a name where somebody is logged in, and stores the uid", async (test) => {
+    const service = await startHarness();
+    test.after(() => service.stop());
+    const owner = await service.organisation("acme.example");
+    const { uid } = await service.identity({ name: "ci" }, owner.group);
+    const tokenFile = join(tempDir(), "oidc");
+    writeFileSync(tokenFile, "oidc-token\n");
+    const flags = ["--api", service.url, "--identity", "acme.example/ci", "--identity-token", tokenFile];
+    const loggedIn = { ...env, ARBOR_TOKEN: owner.token };
+    // The service knows the identity, and refuses the token, which is none.
+    const refused = await runCommand(["auth", "login", ...flags], loggedIn);
+    assert.equal(refused.code, 3, refused.stderr);
+    assert.match(refused.stderr, /^arbor: token exchange: /);
+    const home = tempDir();
+    const docker = { ...loggedIn, DOCKER_CONFIG: home, ARBOR_CREDENTIALS: join(home, "credentials.json") };
+    const helper = ["configure-docker", "--registry", "registry.example.com", "--bin-dir", home];
+    const configured = await runCommand(["auth", ...helper, ...flags], docker);
+    assert.equal(configured.code, 0, configured.stderr);
+    const { registries } = await readCredentials(docker.ARBOR_CREDENTIALS);
+    assert.equal(registries.get("registry.example.com")?.workload?.identity, uid);
+    const absent = await runCommand(["auth", "login", ...flags, "--identity", "acme.example/none"], loggedIn);
+    assert.equal(absent.code, 5);
+    assert.match(absent.stderr, /no identity is named acme\.example\/none where you have roles/);
+    // A login that has ended looks nothing up.
+    const ended = await runCommand(["auth", "login", ...flags], { ...env, ARBOR_TOKEN: `${owner.token}x` });
+    assert.deepEqual([ended.code, /must be a uid, because the login at/.test(ended.stderr)], [2, true], ended.stderr);
+  });
+
   it("goes with no flag of another login", async (test) => {
     const { end } = await login(test, "--headless");
     assert.equal(end.code, 2);
-    assert.match(end.stderr, /^arbor: Invalid argument: --identity: /);
+    assert.match(end.stderr, /^arbor: --identity: /);
   });
 });

@@ -50,8 +50,14 @@ describe("arbor auth sessions", () => {
       stdout,
     );
     const [id = ""] = rows[1]?.split(" ") ?? [];
-    assert.deepEqual(await laptop.auth("sessions", "revoke", id), { code: 0, stdout: `revoked ${id}\n`, stderr: "" });
+    assert.deepEqual(await laptop.auth("sessions", "revoke", id, "--yes"), {
+      code: 0,
+      stdout: `revoked ${id}\n`,
+      stderr: "",
+    });
     assert.equal(await isAlive(stolen.refreshToken), false);
+    const chosen = await laptop.auth("sessions", "list", "--columns", "id,expireTime");
+    assert.match(chosen.stdout, /^ID +EXPIRES\n[0-9a-zA-Z_-]+ +\d{4}-\S+\n$/);
     const { sessions } = JSON.parse((await laptop.auth("sessions", "list", "-o", "json")).stdout);
     assert.equal(sessions.length, 1);
     assert.equal(await isAlive(laptop.refreshToken), true);
@@ -60,10 +66,10 @@ describe("arbor auth sessions", () => {
   it("cannot end what is not one's own", async () => {
     const [one, other] = [await logIn(await service.identity()), await logIn(await service.identity())];
     const [session] = JSON.parse((await one.auth("sessions", "list", "-o", "json")).stdout).sessions;
-    const { code, stderr } = await other.auth("sessions", "revoke", session.id);
+    const { code, stderr } = await other.auth("sessions", "revoke", session.id, "--yes");
     assert.deepEqual([code, stderr], [5, `arbor: Not found: session: there is no session ${session.id}\n`]);
     assert.equal(await isAlive(one.refreshToken), true);
-    const { stdout } = await one.auth("sessions", "revoke", session.id, "-o", "wide");
+    const { stdout } = await one.auth("sessions", "revoke", session.id, "--yes", "-o", "wide");
     assert.equal(stdout, `revoked ${session.id}\n`);
   });
 });

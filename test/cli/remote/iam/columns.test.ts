@@ -97,7 +97,7 @@ describe("the columns of lists", () => {
   const rejected: readonly (readonly [args: readonly string[], error: string])[] = [
     [["--columns", "name,nothing"], "there is no column nothing: the columns are uid, name, description, createTime"],
     [["--columns", "name,"], "there is no column : the columns are"],
-    [["--columns", "name", "-o", "json"], "--columns is for tables, not for -o json"],
+    [["--columns", "name", "-o", "json"], "--columns: is for tables, not for -o json"],
   ];
   for (const [args, error] of rejected) {
     it(`are not ${args.join(" ")}`, async () => {
@@ -133,12 +133,12 @@ describe("--filter", () => {
   });
 
   const rejected: readonly (readonly [args: readonly string[], error: string])[] = [
-    [["--filter", "name"], "--filter must be NAME=VALUE with one of these names: ancestors-of, descendants-of"],
-    [["--filter", "page-size=1"], "--filter must be NAME=VALUE"],
-    [["--filter", "colour=red"], "--filter must be NAME=VALUE"],
-    [["--filter", "name=a", "--filter", "name=b"], "--filter name must be given once, and not together with --name"],
-    [["--name", "a", "--filter", "name=b"], "--filter name must be given once, and not together with --name"],
-    [["--filter", "in-root=yes"], "--filter in-root must be true or false"],
+    [["--filter", "name"], "--filter: must be NAME=VALUE with one of these names: ancestors-of, descendants-of"],
+    [["--filter", "page-size=1"], "--filter: must be NAME=VALUE"],
+    [["--filter", "colour=red"], "--filter: must be NAME=VALUE"],
+    [["--filter", "name=a", "--filter", "name=b"], "--filter: name must be given once, and not together with --name"],
+    [["--name", "a", "--filter", "name=b"], "--filter: name must be given once, and not together with --name"],
+    [["--filter", "in-root=yes"], "--filter: in-root must be true or false"],
   ];
   for (const [args, error] of rejected) {
     it(`rejects ${args.join(" ")}`, async () => {

@@ -19,68 +19,68 @@ const cases: readonly {
   readonly name: string;
   readonly resource: string;
   readonly args: readonly string[];
-  /** What is printed behind `arbor: Invalid argument: `. */
+  /** What is printed between `arbor: ` and the pointer to the help. */
   readonly rule: string | RegExp;
 }[] = [
   {
     name: "an enum's value that is none",
     resource: "groups",
     args: ["--kind", "big"],
-    rule: "--kind: --kind must be one of starter, customer, dev, infra, aws-marketplace",
+    rule: "--kind: must be one of starter, customer, dev, infra, aws-marketplace",
   },
   {
     name: "a capability that is near others",
     resource: "roles",
     args: ["--capability", "groups.list,groups.lst"],
-    rule: `--capability: --capability must be one of ${capabilities}`,
+    rule: `--capability: must be one of ${capabilities}`,
   },
   {
     name: "a capability that is near none",
     resource: "roles",
     args: ["--capability", "grups.list"],
-    rule: /^--capability: --capability must begin with one of internal, groups, group_invites, /,
+    rule: /^--capability: must begin with one of internal, groups, group_invites, /,
   },
   ...["soon", "", "1", "-1h", "1h1d", "1.5h", "s", "9999999999999s"].map((ttl) => ({
     name: `the duration "${ttl}"`,
     resource: "group-invites",
     args: ["--ttl", ttl],
-    rule: "--ttl: --ttl must be a duration such as 90s, 24h or 7d",
+    rule: "--ttl: must be a duration such as 90s, 24h or 7d",
   })),
   ...["2026-13-01T00:00:00Z", "2026-01-01", "now"].map((time) => ({
     name: `the time ${time}`,
     resource: "identities",
     args: ["--static-keys-expiration-time", time],
-    rule: "--static-keys-expiration-time: --static-keys-expiration-time must be a time of RFC 3339 such as 2026-01-31T09:30:00Z",
+    rule: "--static-keys-expiration-time: must be a time of RFC 3339 such as 2026-01-31T09:30:00Z",
   })),
   {
     name: "an entry without a value",
     resource: "identities",
     args: [...idp, "--claim", "ref"],
-    rule: "--claim: --claim must be a name, an equals sign and a value",
+    rule: "--claim: must be a name, an equals sign and a value",
   },
   {
     name: "an entry without a name",
     resource: "identities",
     args: [...idp, "--claim", "=x"],
-    rule: "--claim: --claim must be a name, an equals sign and a value",
+    rule: "--claim: must be a name, an equals sign and a value",
   },
   {
     name: "an entry given twice",
     resource: "identities",
     args: [...idp, "--claim", "ref=a", "--claim", "ref=b"],
-    rule: "--claim: --claim must not give ref twice",
+    rule: "--claim: must not give ref twice",
   },
   {
     name: "a key that is no number",
     resource: "account-associations",
     args: ["--github-app-installation", "x={}"],
-    rule: "--github-app-installation: --github-app-installation must be an integer between -9223372036854775808 and 9223372036854775807",
+    rule: "--github-app-installation: must be an integer between -9223372036854775808 and 9223372036854775807",
   },
   {
     name: "an element that is not of its type",
     resource: "account-associations",
     args: ["--github-app-installation", "1={installations: [{name: 7}]}"],
-    rule: "--github-app-installation: --github-app-installation is not understood: value.installations[0].name must be a string",
+    rule: "--github-app-installation: is not understood: value.installations[0].name must be a string",
   },
   {
     name: "an element that is no JSON",
@@ -92,13 +92,13 @@ const cases: readonly {
     name: "one of several together with another",
     resource: "identities",
     args: [...idp, "--issuer-pattern", "https://idp\\.example"],
-    rule: "--issuer-pattern: --issuer-pattern cannot be combined with --issuer",
+    rule: "--issuer-pattern: cannot be combined with --issuer",
   },
   {
     name: "two ways to be assumed",
     resource: "identities",
     args: ["--service-principal", "cosigned", "--aws-account", "123456789012"],
-    rule: "--service-principal: --service-principal cannot be combined with --aws-account",
+    rule: "--service-principal: cannot be combined with --aws-account",
   },
   {
     name: "a secret's file that is not there",
@@ -124,8 +124,8 @@ describe("a flag is refused for", () => {
   }
 
   for (const [flag, value, rule] of [
-    ["--page-size", "many", "--page-size: --page-size must be an integer between -2147483648 and 2147483647"],
-    ["--skip", "2147483648", "--skip: --skip must be an integer between -2147483648 and 2147483647"],
+    ["--page-size", "many", "--page-size: must be an integer between -2147483648 and 2147483647"],
+    ["--skip", "2147483648", "--skip: must be an integer between -2147483648 and 2147483647"],
   ] as const) {
     it(`${flag} ${value}`, async () => {
       const { code, stderr } = await world.iam("groups", "list", flag, value);
@@ -137,7 +137,7 @@ describe("a flag is refused for", () => {
   for (const [args, message] of [
     [["groups", "create", "--color", "red"], /^arbor: unknown option '--color'/],
     [["groups", "list", "-o", "xml"], /^arbor: option '-o, --output <format>' argument 'xml' is invalid/],
-    [["roles", "create", "--name", "r"], /^arbor: required option '--parent <uid>' not specified/],
+    [["roles", "create", "--name", "r"], /^arbor: required option '--parent <uid-or-name>' not specified/],
     [["groups", "get"], /^arbor: missing required argument 'uid'/],
     [["group-mappings", "update", "x"], /^arbor: unknown command 'update'/],
   ] as const) {
@@ -218,9 +218,8 @@ describe("a file is refused for", () => {
 });
 
 function assertUsageError(stderr: string, rule: string | RegExp): void {
-  const prefix = "arbor: Invalid argument: ";
-  assert.ok(stderr.startsWith(prefix) && stderr.endsWith("\n"), stderr);
-  const message = stderr.slice(prefix.length, -1);
+  const message = /^arbor: ([^\n]+); see arbor iam [a-z -]+ --help\n$/.exec(stderr)?.[1];
+  assert.ok(message !== undefined, stderr);
   if (typeof rule === "string") assert.equal(message, rule);
   else assert.match(message, rule);
 }

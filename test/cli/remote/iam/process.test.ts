@@ -50,7 +50,7 @@ describe("a process", () => {
   it("deletes nothing where nobody can be asked", async () => {
     const { code, stderr } = await finish(start(["groups", "delete", world.root]), "y\n");
     assert.equal(code, 2);
-    assert.equal(stderr, "arbor: Invalid argument: --yes: --yes is required without a terminal\n");
+    assert.equal(stderr, "arbor: --yes: is required without a terminal; see arbor iam groups delete --help\n");
     assert.equal((await world.rest(`/groups/${world.root}`)).uid, world.root);
   });
 

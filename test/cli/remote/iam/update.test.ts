@@ -95,7 +95,7 @@ describe("an update", () => {
   it("must say what to change", async () => {
     const { code, stderr } = await world.iam("groups", "update", world.root);
     assert.equal(code, 2);
-    assert.match(stderr, /^arbor: Invalid argument: --update-mask: give a flag for each field to change/);
+    assert.match(stderr, /^arbor: --update-mask: give a flag for each field to change/);
   });
 
   it("takes back what get printed, in either format", async () => {

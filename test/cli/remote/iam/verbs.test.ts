@@ -234,7 +234,7 @@ describe("a resource", () => {
     assert.match(wrong.stderr, /amazon/);
     const unconfirmed = await world.iam("identity-providers", "revoke-scim-token", provider);
     assert.equal(unconfirmed.code, 2);
-    assert.match(unconfirmed.stderr, /--yes is required without a terminal/);
+    assert.match(unconfirmed.stderr, /--yes: is required without a terminal/);
     assert.deepEqual(await world.json("groups", "check-eligibility"), { eligible: false });
   });
 
@@ -289,7 +289,7 @@ describe("what the registry holds", () => {
       assert.deepEqual(JSON.parse(shown.stdout), (await api("GET", `/${kind}/${uid}`)).json);
       const asked = await world.registry(kind, "delete", uid);
       assert.deepEqual([asked.code, asked.stdout], [2, ""]);
-      assert.match(asked.stderr, /--yes is required without a terminal/);
+      assert.match(asked.stderr, /--yes: is required without a terminal/);
       assert.equal((await api("GET", `/${kind}/${uid}`)).status, 200);
       const deleted = await world.registry(kind, "delete", uid, "--yes");
       assert.deepEqual(deleted, { code: 0, stdout: `deleted ${uid}\n`, stderr: note });

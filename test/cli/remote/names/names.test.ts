@@ -244,7 +244,7 @@ describe("a deletion by name", () => {
 
   it("needs --yes without a terminal, and then deletes", async () => {
     const uid = await createGroup(world.root, "short-lived");
-    assert.match(await fail("groups", "delete", "acme.example/short-lived"), /--yes is required without a terminal/);
+    assert.match(await fail("groups", "delete", "acme.example/short-lived"), /--yes: is required without a terminal/);
     assert.equal(await uidOf("groups", "get", uid), uid);
     const { stdout } = await world.iam("groups", "delete", "acme.example/short-lived", "--yes");
     assert.equal(stdout, `deleted ${uid}\n`);

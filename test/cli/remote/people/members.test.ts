@@ -60,6 +60,28 @@ describe("arbor members list", () => {
     assert.match(header ?? "", /^UID +KIND +NAME +E-MAIL +ROLES +LAST SEEN$/);
     assert.match(rows.find((row) => row.startsWith(ada.uid)) ?? "", / editor from acme\.example, viewer\b/);
     assert.match(rows.find((row) => row.startsWith(idle.uid)) ?? "", / workload +idle +- +- +-$/);
+
+    const columns = await world.arbor({}, "members", "list", "--group", team, "--columns", "name,LAST SEEN");
+    assert.match(columns.stdout, /^NAME +LAST SEEN\n/);
+    assert.match(columns.stdout, /^idle +-$/m);
+  });
+
+  it("shows people when they themselves were last seen, and nobody else", async () => {
+    const own = String((await world.json("groups", "create", "--parent", world.root, "--name", "own")).uid);
+    const [eve, mallory] = [
+      await world.service.identity({ name: "Eve" }),
+      await world.service.identity({ name: "Mal" }),
+    ];
+    for (const { uid } of [eve, mallory]) await world.service.bind(uid, "viewer", own);
+    for (const [caller, other] of [
+      [eve, mallory],
+      [mallory, eve],
+    ] as const) {
+      const members = await list(own, { ARBOR_TOKEN: caller.token });
+      const seen = (uid: string) => members.find((member) => member.uid === uid)?.lastSeenTime;
+      assert.match(seen(caller.uid) ?? "", /^\d{4}-\d\d-\d\dT/);
+      assert.equal(seen(other.uid), "");
+    }
   });
 
   it("reads all pages", async () => {
@@ -102,11 +124,14 @@ describe("an identity that was never used", () => {
     const shown = [await get(idle.uid, "table"), await get(used.uid, "table"), await get(idle.uid, "json")];
     assert.deepEqual(shown, [false, true, true], "JSON is that of the API, which always has the time");
 
-    const made = await world.arbor({}, "auth", "pull-token", "create", "--group", team, "--name", "ci", "-o", "json");
+    const made = await world.arbor({}, "auth", "pull-tokens", "create", "--group", team, "--name", "ci", "-o", "json");
     assert.equal(made.code, 0, made.stderr);
-    const list = () => world.arbor({}, "auth", "pull-token", "list", "--group", team, "-o", "json");
+    const list = () => world.arbor({}, "auth", "pull-tokens", "list", "--group", team, "-o", "json");
     const [token] = JSON.parse((await list()).stdout).pullTokens;
     assert.equal(token.lastSeenTime, "");
+    const filters = ["--filter", `group=${team}`, "--columns", "name,createTime"];
+    const chosen = await world.arbor({}, "auth", "pull-tokens", "list", ...filters);
+    assert.match(chosen.stdout, /^NAME +CREATE TIME\npull-token-ci +\d{4}-\S+\n$/);
     const { store } = world.service.app.installation;
     await store.write((tx) => tx.identities.updateLastSeen(token.uid, Date.now() + 60_000));
     const [seen] = JSON.parse((await list()).stdout).pullTokens;

@@ -1,0 +1,58 @@
+// Usage errors are one line: the flag once, what it must be, and where the help is.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { invalidFlag } from "../../src/cli/errors.js";
+import { runCommand } from "../support/command.js";
+
+const uid = "0".repeat(40);
+const scope = ["--scope", uid];
+
+// Each with the flag or argument that breaks a rule, and the command whose help is named.
+const wrong: readonly (readonly [line: string, flag: string, command: string])[] = [
+  ["iam groups list --page-size x", "--page-size", "iam groups list"],
+  ["iam groups list --filter x=1", "--filter", "iam groups list"],
+  ["iam groups list --filter name=a --filter name=b", "--filter", "iam groups list"],
+  ["iam groups list --filter in-root=1", "--filter", "iam groups list"],
+  ["iam groups list -o json --columns name", "--columns", "iam groups list"],
+  ["iam groups list --columns none", "--columns", "iam groups list"],
+  [`iam groups update ${uid}`, "--update-mask", "iam groups update"],
+  ["iam groups create --name a --kind none", "--kind", "iam groups create"],
+  ["iam groups create --file /nowhere", "--file", "iam groups create"],
+  ["iam roles list --api x", "--api", "iam roles list"],
+  ["iam group-invites create --parent a --ttl soon", "--ttl", "iam group-invites create"],
+  ["iam identities create --claim x --name a --parent b", "--claim", "iam identities create"],
+  ["auth pull-tokens create --group a --ttl 1y", "--ttl", "auth pull-tokens create"],
+  ["auth login --identity a", "--identity", "auth login"],
+  ["auth bindings list --filter none=1", "--filter", "auth bindings list"],
+  ["auth sessions list --columns none", "--columns", "auth sessions list"],
+  ["members list --group a --columns none", "--columns", "members list"],
+  ["api call none.None", "method", "api call"],
+  ["audit list --page-size 0", "--page-size", "audit list"],
+  ["audit list --since x", "--since", "audit list"],
+  ["audit verify --jwks x", "--jwks", "audit verify"],
+  [`audit list ${scope.join(" ")} --org x`, "--org", "audit list"],
+  [`audit list ${scope.join(" ")} --columns none`, "--columns", "audit list"],
+  ["events deliveries redeliver --subscription a", "--id", "events deliveries redeliver"],
+  ["admin token --identity a --ttl x", "--ttl", "admin token"],
+  ["admin organisations list --page-size x", "--page-size", "admin organisations list"],
+  ["admin organisations list --page-token x", "--page-token", "admin organisations list"],
+  ["migrate --force", "--force", "migrate"],
+  ["copy", "--to", "copy"],
+];
+
+describe("a usage error", () => {
+  for (const [line, flag, command] of wrong) {
+    it(`of arbor ${line}`, async () => {
+      const { code, stdout, stderr } = await runCommand(line.split(" "), { ARBOR_API: "http://127.0.0.1:1" });
+      assert.deepEqual([code, stdout], [2, ""], stderr);
+      const [, named, rule = "", pointer] = /^arbor: (\S+): ([^\n]+); see arbor ([^\n]+) --help\n$/.exec(stderr) ?? [];
+      assert.deepEqual([named, pointer], [flag, command], stderr);
+      assert.ok(!rule.startsWith(`${flag} `), stderr);
+    });
+  }
+
+  it("names a flag once, also where a text of others begins with it", () => {
+    assert.equal(invalidFlag("--api", "--api must be a URL").message, "--api: must be a URL");
+    assert.equal(invalidFlag("--to", "--to-url-file is there").message, "--to: --to-url-file is there");
+  });
+});
