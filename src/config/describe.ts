@@ -52,7 +52,7 @@ const INTRODUCTION = `# Settings
 A flag overrides an environment variable. A variable overrides the JSON file that \`--config\` or \`ARBOR_CONFIG\` names. The
 file overrides the default. An empty value counts as absent.
 
-- \`arbor config print\` prints every setting with its value and where it comes from, secrets as \`***\`; \`--json\` for
+- \`arbor config print\` prints every setting with its value and where it comes from, secrets as \`***\`; \`-o json\` for
   programs. Of URLs and audiences it prints those that follow from the other settings. \`arbor config check\` prints everything
   that is wrong with the settings and the files they name. Both take the flags, the environment and the file of
   \`arbor serve\`.
