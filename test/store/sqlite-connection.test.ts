@@ -74,7 +74,10 @@ const findSetting = statementFamily<"find", { name?: string }, { value: string }
 })("find");
 
 const nested = statementFamily<"nested", object, object>(String, () => (q, t) => {
-  return q.select({ row: { value: t.settings.value } } as never).from(t.settings);
+  return q
+    .select({ row: { value: t.settings.value } } as never)
+    .from(t.settings)
+    .where(eq(t.settings.name, "a"));
 })("nested");
 
 function openSettings(t: TestContext) {
