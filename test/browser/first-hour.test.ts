@@ -2,14 +2,13 @@
 // browser, and a stock registry. Needs chromium, jq, skopeo and docker-registry. STORY names a file for the transcript,
 // WORKERS is how many workers serve.
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
-import { localImage } from "../registry-e2e/image.js";
-import { type Registry, registryMissing, startRegistry } from "../registry-e2e/registry.js";
+import { REGISTRY, registryMissing } from "../registry-e2e/registry.js";
 import { freePort } from "../support/free-port.js";
 import { type LocalIssuer, startLocalIssuer } from "../support/local-issuer.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../support/oidc-provider.js";
@@ -35,14 +34,15 @@ let provider: OidcProvider;
 let platform: LocalIssuer;
 let browser: Browser;
 let server: Running;
-let registry: Registry;
+let registry: Running;
 let bootstrapped: Ended;
 let shortToken: { readonly text: string; readonly atMs: number };
 
 before(async () => {
   assert.ok(existsSync(BROWSER), `no browser at ${BROWSER}: apt-get install chromium, or name one in CHROMIUM`);
   assert.equal(registryMissing, false);
-  directory = tempDir();
+  directory = join(tempDir(), "first-hour");
+  mkdirSync(directory);
   listen = `127.0.0.1:${await freePort()}`;
   api = `http://${listen}`;
   provider = await startOidcProvider({ redirectUris: [`${api}/oauth/callback`] });
@@ -52,13 +52,15 @@ before(async () => {
   writeFileSync(clientSecretFile, `${provider.clientSecret}\n`, { mode: 0o600 });
   const providers = [{ name: "work", title: "Work account", issuer, clientId, clientSecretFile }];
   writeFileSync(join(directory, "login-providers.json"), JSON.stringify(providers));
-  mkdirSync(join(directory, "bin"));
+  const settings = block("settings").replace("127.0.0.1:8080", listen);
+  await succeed(shell("operator", settings, { HOME: join(directory, "..") }));
   browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-gpu"] });
 });
 
 after(async () => {
   await browser?.close();
-  await registry?.stop();
+  registry?.child.kill("SIGTERM");
+  await registry?.ended;
   server?.child.kill("SIGTERM");
   await server?.ended;
   await platform?.stop();
@@ -74,23 +76,16 @@ function block(name: string): string {
 
 /** Runs commands as somebody with a home of their own. */
 function shell(who: string, commands: string, more: Readonly<Record<string, string>> = {}): Running {
-  const functions = [
-    `arbor() { ${ARBOR} "$@"; }`,
-    // The registry of the test is on http.
-    `skopeo() { local verb=$1; shift; command skopeo --insecure-policy "$verb" --dest-tls-verify=false "$@"; }`,
-  ];
-  const script = ["set -euo pipefail", `cd '${directory}'`, ...functions, commands].join("\n");
+  const functions = [`arbor() { ${ARBOR} "$@"; }`, 'skopeo() { command skopeo --insecure-policy "$@"; }'];
+  const settings = "if [ -e settings.sh ]; then . ./settings.sh; fi";
+  const exports = Object.entries(more).map(([name, value]) => `export ${name}='${value}'`);
+  const script = ["set -euo pipefail", `cd '${directory}'`, settings, ...exports, ...functions, commands].join("\n");
   const running = run("bash", ["-c", script], {
-    ARBOR_DATA: join(directory, "data"),
-    ARBOR_LISTEN: listen,
-    ARBOR_API: api,
-    ARBOR_LOGIN_PROVIDERS: join(directory, "login-providers.json"),
     ARBOR_TRUSTED_ISSUERS: `${provider.issuer},${platform.issuer}`,
     ARBOR_CREDENTIALS: join(directory, `${who}.json`),
     ARBOR_LOG_LEVEL: "error",
     ARBOR_WORKERS: process.env.WORKERS ?? "1",
     DISPLAY: "",
-    ...more,
   });
   void running.ended.then(({ code, stdout, stderr }) => {
     const told = `--- ${who}\n${commands.trimEnd()}\n${stdout}${stderr}(exit ${code})\n\n`;
@@ -158,6 +153,8 @@ describe("docs/first-hour.md", () => {
   });
 
   it("invites somebody, once", async () => {
+    // The workload needs its group, also where nobody is invited.
+    await succeed(shell("ada", block("group")));
     await succeed(shell("ada", block("invite")));
     const login = shell("bob", block("accept"));
     const { page, context } = await open(login, bob);
@@ -187,23 +184,49 @@ describe("docs/first-hour.md", () => {
     const { stdout } = await succeed(shell("deployer", block("exchange")));
     const deployer = readFileSync(join(directory, "deployer"), "utf8").trim();
     assert.ok(stdout.includes(deployer), stdout);
-    registry = await startRegistry({
-      data: join(directory, "data"),
-      flags: ["--base-url", api],
-    });
-    const image = localImage("first hour");
-    symlinkSync(image.name.split(":")[1] ?? "", join(directory, "image"));
-    await succeed(shell("deployer", block("push").replace("registry.example.com", registry.host)));
-    const wrong = platform.token({ sub: "repo:evil/app", aud: api });
-    writeFileSync(join(directory, "platform.token"), wrong);
-    const denied = await shell("deployer", block("push").replace("registry.example.com", registry.host)).ended;
-    assert.notEqual(denied.code, 0, "the control: another subject");
+  });
+
+  it("sets a registry up, to which the workload pushes", async () => {
+    const host = `127.0.0.1:${await freePort()}`;
+    const at = (name: string) => block(name).replaceAll("127.0.0.1:5000", host);
+    await succeed(shell("operator", at("registry")));
+    server.child.kill("SIGTERM");
+    await server.ended;
+    await startServer();
+    registry = shell("operator", at("registry-serve").replace("docker-registry", `exec ${REGISTRY}`));
+    await waitUntil(async () => (await fetch(`http://${host}/v2/`).catch(() => undefined))?.status === 401);
+    await succeed(shell("ada", at("push")));
+    await waitUntil(async () => / 1 +sha256:/.test((await shell("ada", block("pushed")).ended).stdout));
+
+    const byPerson = at("push").replace("$DEPLOYER:$(cat platform.token)", "me:$(arbor auth token)");
+    await succeed(shell("ada", byPerson));
+    const refused: [what: string, who: string, commands: string, says: RegExp][] = [
+      ["an editor", "bob", byPerson, /requested access to the resource is denied/],
+      ["a name in the path", "ada", at("push").replace(/\$\{DEPLOYER\S+app/, "acme.example/platform/app"), /is denied/],
+      [
+        "a name as the user",
+        "ada",
+        at("push").replace('"$DEPLOYER:', '"acme.example/platform/deployer:'),
+        /not valid here/,
+      ],
+    ];
+    for (const [what, who, commands, says] of refused) {
+      const { code, stderr } = await shell(who, commands).ended;
+      assert.notEqual(code, 0, what);
+      assert.match(stderr, says, what);
+    }
+    writeFileSync(join(directory, "platform.token"), platform.token({ sub: "repo:evil/app", aud: api }));
+    const { code, stderr } = await shell("ada", at("push")).ended;
+    assert.notEqual(code, 0, "another subject");
+    assert.match(stderr, /the user name or the password is not valid here: .*the uid of its identity as the user name/);
   });
 });
 
 describe("a workload without a platform", () => {
   it("is let in with a key of its own, beside the login of the person", async () => {
-    const { stdout } = await succeed(shell("ada", block("trial")));
+    const [, ARBOR_TOKEN = ""] = /^token: (\S+)$/m.exec(bootstrapped.stdout) ?? [];
+    assert.notEqual(ARBOR_TOKEN, "");
+    const { stdout } = await succeed(shell("ada", block("trial"), { ARBOR_TOKEN }));
     assert.ok(stdout.includes(readFileSync(join(directory, "trial"), "utf8").trim()), stdout);
     assert.match(stdout, /viewer/);
     assert.match((await succeed(shell("ada", "arbor whoami"))).stdout, /Ada Lovelace/);
@@ -288,6 +311,8 @@ describe("when something is lost", () => {
       "is the name of several",
       "needs the capability …",
       "cannot read …: no such file",
+      "requested access to the resource is denied",
+      "the user name or the password is not valid here",
     ];
     for (const row of rows) assert.ok(PAGE.includes(row), row);
   });

@@ -138,7 +138,9 @@ function parseCredential(form: URLSearchParams): Credential {
 
 // Every invalid credential gets the same response, so that the endpoint is no oracle.
 function buildUnauthorized(baseUrl: string): WebResponse {
-  const message = "the user name or the password is not valid here";
+  const message =
+    "the user name or the password is not valid here: it takes an API token with any user name, or a token of the " +
+    "platform with the uid of its identity as the user name; the log of Arbor has the reason";
   return json(
     401,
     { errors: [{ code: "UNAUTHORIZED", message, detail: null }] },
