@@ -3,7 +3,7 @@
 import { Command, CommanderError, type ErrorOptions } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
-import { Code, CommandError, reportError, UsageError } from "./errors.js";
+import { Code, CommandError, invalidFlag, reportError, UsageError } from "./errors.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 
 /** The commands that list all commands, which are loaded for them. */
@@ -58,6 +58,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const arbor = await createProgram(args[0]);
     arbor.hook("preAction", (_, command) => {
       called = command;
+      rejectEmptyUids(command);
     });
     await arbor.parseAsync([...args], { from: "user" });
     await assertWritten();
@@ -123,6 +124,23 @@ async function rejectUnknownVariables(command: Command): Promise<void> {
   const { unknown } = findOtherVariables(process.env);
   if (unknown.length === 0) return;
   throw new CommandError(Code.InvalidArgument, unknown.map((name) => describeUnknownVariable(name)).join("\n"));
+}
+
+/**
+ * Rejects empty texts in place of uids, which scripts make of variables that are not set: a list would filter nothing, and a
+ * group would become an organisation. Only `update` clears a field with one.
+ */
+function rejectEmptyUids(command: Command): void {
+  const rule = "is empty, as a variable that is not set; it must be a uid or a name";
+  for (const [i, argument] of command.registeredArguments.entries()) {
+    if (argument.name().startsWith("uid") && command.args[i] === "") throw invalidFlag(argument.name(), rule);
+  }
+  if (command.name() === "update") return;
+  for (const option of command.options) {
+    if (!/<(uid|group)/.test(option.flags) || option.defaultValue === "") continue;
+    const values = [command.getOptionValue(option.attributeName())].flat();
+    if (values.includes("")) throw invalidFlag(option.long ?? option.flags, rule);
+  }
 }
 
 function pointToHelp(command: Command): string {

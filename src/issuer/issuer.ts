@@ -186,7 +186,12 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       }),
     ],
     routes: [
-      ...createWellKnownRoutes({ keys, issuer: origin.issuer, maxAgeS: settings.jwksMaxAge }),
+      ...createWellKnownRoutes({
+        keys,
+        issuer: origin.issuer,
+        maxAgeS: settings.jwksMaxAge,
+        connections: loginProviders.map(({ name }) => name),
+      }),
       ...createLoginRoutes({
         store,
         tokens,

@@ -10,13 +10,15 @@ export interface WellKnownOptions {
   readonly issuer: string;
   /** The max-age of the documents, in seconds. */
   readonly maxAgeS: number;
+  /** The names of the service's login providers. */
+  readonly connections: readonly string[];
 }
 
 /** The path of the public keys, relative to the issuer. */
 const JWKS_PATH = "/.well-known/jwks.json";
 
 /** Creates the routes of both documents, with CORS for all origins. */
-export function createWellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): WebRoutes {
+export function createWellKnownRoutes({ keys, issuer, maxAgeS, connections }: WellKnownOptions): WebRoutes {
   const cacheControl = `public, max-age=${maxAgeS}`;
   return [
     // Stale keys must not be cached for another max-age: a new key would be used before all caches have it, or its
@@ -24,7 +26,12 @@ export function createWellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOption
     publicPage("/.well-known/openid-configuration", async (request) => {
       await keys.refresh();
       const algorithms = [...new Set(keys.listPublicJwks().map(({ alg }) => String(alg)))];
-      return respondWithDocument(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
+      return respondWithDocument(
+        request,
+        "application/json",
+        buildDiscovery(issuer, algorithms, connections),
+        cacheControl,
+      );
     }),
     publicPage(JWKS_PATH, async (request) => {
       await keys.refresh();
@@ -33,7 +40,7 @@ export function createWellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOption
   ];
 }
 
-function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
+function buildDiscovery(issuer: string, algorithms: readonly string[], connections: readonly string[]): object {
   return {
     issuer,
     jwks_uri: `${issuer}${JWKS_PATH}`,
@@ -56,6 +63,8 @@ function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
     // RFC 9207: authorization responses name their issuer.
     authorization_response_iss_parameter_supported: true,
     scopes_supported: ["openid"],
+    // No standard: what the parameter `connection` of the authorization endpoint may be (docs/login.md#endpoints).
+    connections_supported: connections,
     claims_supported: ["iss", "sub", "aud", "iat", "exp", "jti", "act", "cap", "email", "email_verified", "upstream"],
   };
 }

@@ -49,6 +49,11 @@ export function builtinIdentityUid(name: string): string {
   return deriveUid(`arbor identity ${name}`);
 }
 
+/** The uid of the owner that `arbor bootstrap` makes for a root group when it is given nobody: only the host has its tokens. */
+export function hostOwnerUid(rootUid: string): string {
+  return builtinIdentityUid(`owner@${rootUid}`);
+}
+
 /** The uid of the anonymous identity; its role bindings are public. */
 export const ANONYMOUS_UID = builtinIdentityUid("anonymous");
 

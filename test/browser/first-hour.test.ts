@@ -291,7 +291,7 @@ describe("when something is lost", () => {
         "ada",
         "arbor iam identities get acme.example/platform/trial",
         2,
-        /trial is the name of several; give the path of the group before it, or a uid:\n {2}identity /,
+        /trial is the name of several; give a uid:\n {2}identity /,
       ],
       [
         "deployer",

@@ -40,7 +40,44 @@ const wrong: readonly (readonly [line: string, flag: string, command: string])[]
   ["copy", "--to", "copy"],
 ];
 
+// An empty text in place of a uid, at the end of each line.
+const empty: readonly (readonly [line: string, flag: string, command: string])[] = [
+  ["auth login --identity-token /dev/null --identity ", "--identity", "auth login"],
+  ["auth login --scope ", "--scope", "auth login"],
+  ["auth pull-tokens create --group ", "--group", "auth pull-tokens create"],
+  ["iam groups create --name a --parent ", "--parent", "iam groups create"],
+  ["iam groups list --children-of ", "--children-of", "iam groups list"],
+  ["iam groups list --id ", "--id", "iam groups list"],
+  ["iam groups get ", "uid", "iam groups get"],
+  ["iam groups update ", "uid", "iam groups update"],
+  ["iam role-bindings create --parent a --role b --identity-uid ", "--identity", "iam role-bindings create"],
+  ["members list --group ", "--group", "members list"],
+  ["events listen --scope ", "--scope", "events listen"],
+  ["admin identities list --org ", "--org", "admin identities list"],
+  ["admin token --identity ", "--identity", "admin token"],
+];
+const RULE = "is empty, as a variable that is not set; it must be a uid or a name";
+
 describe("a usage error", () => {
+  for (const [line, flag, command] of empty) {
+    it(`of arbor ${line}with nothing`, async () => {
+      const { code, stdout, stderr } = await runCommand(line.split(" "), { ARBOR_API: "http://127.0.0.1:1" });
+      const text = `arbor: ${flag}: ${RULE}; see arbor ${command} --help\n`;
+      assert.deepEqual([code, stdout, stderr], [2, "", text]);
+    });
+  }
+
+  for (const line of [
+    "iam identity-providers update 0123456789abcdef0123456789abcdef01234567/45 --default-role ",
+    "iam groups list --name ",
+    "admin organisations list --page-token ",
+  ]) {
+    it(`is not what ${line}with nothing is`, async () => {
+      const { stderr } = await runCommand(line.split(" "), { ARBOR_API: "http://127.0.0.1:1" });
+      assert.doesNotMatch(stderr, /is empty/);
+    });
+  }
+
   for (const [line, flag, command] of wrong) {
     it(`of arbor ${line}`, async () => {
       const { code, stdout, stderr } = await runCommand(line.split(" "), { ARBOR_API: "http://127.0.0.1:1" });

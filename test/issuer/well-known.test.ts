@@ -52,7 +52,7 @@ beforeEach(async () => {
   };
   ring = await kit.node(0, store);
   web = createWeb({
-    routes: createWellKnownRoutes({ keys: ring, issuer, maxAgeS: 300 }),
+    routes: createWellKnownRoutes({ keys: ring, issuer, maxAgeS: 300, connections: ["corp"] }),
     errorDomain: "iam.example.org",
     onInternalError: (error) => assert.fail(error),
   });
@@ -92,6 +92,7 @@ describe("discovery", () => {
       revocation_endpoint_auth_methods_supported: ["none"],
       authorization_response_iss_parameter_supported: true,
       scopes_supported: ["openid"],
+      connections_supported: ["corp"],
       claims_supported: ["iss", "sub", "aud", "iat", "exp", "jti", "act", "cap", "email", "email_verified", "upstream"],
     });
   });

@@ -380,7 +380,7 @@ function addMemberCommands(admin: Command): void {
   );
   const identities = admin.command("identities").alias("identity").description("identities, on the host");
   addPage(identities.command("list").description("print who is in an organisation, or bound in it, with roles"))
-    .requiredOption("--org <name>", "name or uid of the organisation")
+    .requiredOption("--org <uid-or-name>", "the organisation")
     .action(async (options) => (await import("./members.js")).identityListCommand(readSettings(options), options));
   const revoke = identities.command("revoke <uid>").description("invalidate all tokens and logins of an identity");
   addConfirmation(addSettings(revoke, hostSettings)).action(async (uid, options) =>

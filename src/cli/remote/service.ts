@@ -102,9 +102,14 @@ export async function sendRequest(request: ServiceRequest): Promise<ServiceRespo
   throw buildResponseError(request, status, body);
 }
 
+/** Fetches the discovery document of the service. */
+export function fetchDiscovery(api: string): Promise<ServiceResponse> {
+  return sendRequest({ method: "GET", api, path: "/.well-known/openid-configuration" });
+}
+
 /** Fetches the issuer of the service's tokens; undefined when its discovery document has none. */
 export async function fetchIssuer(api: string): Promise<string | undefined> {
-  const { issuer } = await sendRequest({ method: "GET", api, path: "/.well-known/openid-configuration" });
+  const { issuer } = await fetchDiscovery(api);
   return typeof issuer === "string" ? issuer : undefined;
 }
 

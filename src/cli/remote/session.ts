@@ -18,16 +18,13 @@ import {
   fieldViolations,
   preconditionViolations,
   quotaViolations,
-  staticToken,
   type TokenSource,
-  tokenFile,
 } from "../../client/index.js";
 import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { toJsonMaskPath } from "../../codec/field-mask.js";
 import { readOption } from "../../codec/fields.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError } from "../errors.js";
-import { checkFlagFile } from "../flag-file.js";
 import { type Output, withStdout } from "../output/terminal.js";
 import {
   describeForeignResponse,
@@ -36,6 +33,7 @@ import {
   findConnectionFailure,
 } from "./connection-failure.js";
 import type { CommonFlags } from "./flags.js";
+import { type Credential, explainRefusal, findToken, type GivenToken } from "./given-token.js";
 import { formatEnumValue } from "./iam/field-flags.js";
 import type { MethodCall } from "./method-call.js";
 import { createNameResolver, type NameResolver } from "./names/resolve.js";
@@ -50,6 +48,8 @@ export interface Session {
   follow(method: DescMethodServerStreaming, request: Message): AsyncIterable<JsonObject>;
   /** Replaces names in requests by uids, for commands that need the uid before their call. */
   readonly names: NameResolver;
+  /** What the calls are made with; undefined for nothing. */
+  readonly credential: Credential | undefined;
 }
 
 const writers = createJsonWriters(createRegistry());
@@ -78,6 +78,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
       return work({
         output,
         names,
+        credential: given.credential,
         async call(method, request) {
           await names.resolve(method, request);
           return send(method, request);
@@ -103,48 +104,6 @@ function openConnection(api: string, name: string, token: TokenSource | undefine
   const url = serviceUrl(api, name);
   if (token !== undefined) assertMayCarryToken(url, name);
   return connectTo({ baseUrl: api, ...(token !== undefined && { token }) });
-}
-
-/** The token of a command, and what to do when the service rejects it. */
-interface GivenToken {
-  /** Absent where no token was given: calls are anonymous. */
-  readonly token?: TokenSource | undefined;
-  /** What it is in, where the user has put it there. */
-  readonly place?: string;
-  readonly remedy: string;
-}
-
-// In the order of docs/cli.md: the variable, the flag, the stored login. Without any, calls are anonymous.
-async function findToken(flags: CommonFlags, api: string): Promise<GivenToken> {
-  const login = `arbor auth login --api ${api}`;
-  const given = process.env.ARBOR_TOKEN;
-  if (given) {
-    const token = asFlagError("ARBOR_TOKEN", () => staticToken(given.trim()));
-    return { token, place: "ARBOR_TOKEN", remedy: `set ARBOR_TOKEN to a new token, or unset it and run: ${login}` };
-  }
-  const { tokenFile: path } = flags;
-  if (path !== undefined) {
-    await checkFlagFile("--token-file", path);
-    const remedy = `write a new token to ${path}, or without --token-file run: ${login}`;
-    return { token: tokenFile(path), place: path, remedy };
-  }
-  const { findStoredToken } = await import("./auth/credentials.js");
-  const stored = await findStoredToken(api);
-  if (stored !== undefined) return { token: withConnectErrors(stored), remedy: `log in again: ${login}` };
-  return { remedy: `run: ${login}; or set ARBOR_TOKEN to an API token` };
-}
-
-// The client repeats only the text of a ConnectError, because that of other errors may contain a token.
-function withConnectErrors({ token, renew }: TokenSource): TokenSource {
-  const convert = async (get: () => string | Promise<string>) => {
-    try {
-      return await get();
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error;
-      throw new ConnectError(error.message, error.code, undefined, undefined, error);
-    }
-  };
-  return { token: () => convert(token), ...(renew && { renew: (rejected) => convert(() => renew(rejected)) }) };
 }
 
 function toJson(desc: DescMessage, message: Message): JsonObject {
@@ -187,23 +146,13 @@ async function toCommandError(error: ConnectError, { method, api, given }: Error
   if (error.code === Code.Unauthenticated) {
     // The text of the service would be about a token, as if there was one.
     if (given.token === undefined) lines.splice(0, lines.length, `not logged in to ${api}`);
-    for (const line of [...(await describeGiven(given, api)), given.remedy]) lines.push(`  ${line}`);
+    for (const line of await explainRefusal(given, api, error.rawMessage)) lines.push(`  ${line}`);
   }
   if (error.code === Code.PermissionDenied) {
     const needed = listNeeded(method);
     if (needed !== "") lines.push(`  ${method.name} needs ${needed}; arbor whoami prints what you may do`);
   }
   return new CommandError(error.code, lines.join("\n"));
-}
-
-/** Describes what a refused token says of itself. Stored logins are renewed, so nothing is wrong with their tokens. */
-async function describeGiven({ token, place }: GivenToken, api: string): Promise<string[]> {
-  if (token === undefined || place === undefined) return [];
-  // A file without a token is the error already.
-  const text = await Promise.resolve(token.token()).catch(() => undefined);
-  if (text === undefined) return [];
-  const { describeToken } = await import("./auth/describe-token.js");
-  return describeToken(text, { audience: api, isUpstream: false }, Date.now()).map((fault) => `${place} ${fault}`);
 }
 
 // An error that did not come from the service, such as that of a connection.

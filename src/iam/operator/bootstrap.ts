@@ -1,5 +1,5 @@
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
+import { builtinRoleUid, hostOwnerUid, type Ids, personUid } from "../../kernel/ids.js";
 import { describeChange } from "../../pipeline/body.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/transaction.js";
@@ -61,7 +61,7 @@ export async function bootstrap(
     createdBy: "",
     ...times,
   });
-  const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
+  const identity = owner ? personUid(owner.issuer, owner.subject) : hostOwnerUid(group);
   if ((await tx.identities.find(identity)) === undefined) {
     await requireNotInDeletion(tx, identity, nowMs);
     await tx.identities.insert(

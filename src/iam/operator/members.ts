@@ -1,6 +1,6 @@
 // The organisations of an installation and their identities, as the operator lists them on the host.
 import { invalidArgument } from "../../kernel/errors.js";
-import { builtinRoleUid } from "../../kernel/ids.js";
+import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { GroupRow } from "../../store/tables/groups.js";
@@ -16,7 +16,7 @@ const MAX_GRANTS = 20;
 const MAX_NAMESAKES = 10;
 
 /** What kind of identity it is: `host` has tokens from `arbor admin token` alone. */
-export type MemberKind = "person" | "workload" | "host";
+export type MemberKind = "person" | "workload" | "anybody" | "host";
 
 /** An identity of an organisation. */
 export interface Member {
@@ -87,9 +87,19 @@ async function addOwners(tx: Tx, rows: readonly GroupRow[]): Promise<Organisatio
   return listed;
 }
 
+// As `arbor members list`.
+function findKind(uid: string, row: IdentityRow | undefined): MemberKind {
+  if (uid === ANONYMOUS_UID) return "anybody";
+  if (row !== undefined && isHostIdentity(row)) return "host";
+  return uid.includes("/") ? "workload" : "person";
+}
+
 async function readMember(tx: Tx, uid: string, rootUid: string): Promise<Member> {
   const row = await tx.identities.find(uid);
-  const isHost = row !== undefined && isHostIdentity(row);
-  const kind = isHost ? "host" : uid.includes("/") ? "workload" : "person";
-  return { uid, row, kind, grants: await tx.roleBindings.findGrantsWithin(uid, rootUid, MAX_GRANTS) };
+  return {
+    uid,
+    row,
+    kind: findKind(uid, row),
+    grants: await tx.roleBindings.findGrantsWithin(uid, rootUid, MAX_GRANTS),
+  };
 }

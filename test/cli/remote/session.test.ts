@@ -92,10 +92,18 @@ describe("the token", () => {
     const file = await world.iamWith({ ARBOR_TOKEN: "" }, ...list, "--token-file", path);
     const other = `  write a new token to ${path}, or without --token-file run: ${login()}\n`;
     assert.deepEqual(file, { code: 3, stdout: "", stderr: `${invalid}${what(path)}${other}` });
-    const [header, claims] = [{ alg: "none" }, { sub: "x", iss: "y", exp: 9e9, aud: "https://elsewhere.example" }].map(
-      (part) => Buffer.from(JSON.stringify(part)).toString("base64url"),
-    );
-    const elsewhere = await world.iamWith({ ARBOR_TOKEN: `${header}.${claims}.c2ln` }, ...list);
+    const refuse = async (more: object) => {
+      const claims = { sub: "x", iss: world.service.url, exp: 9e9, aud: world.service.url, ...more };
+      const parts = [{ alg: "none" }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"));
+      return world.iamWith({ ARBOR_TOKEN: `${parts.join(".")}.c2ln` }, ...list);
+    };
+    const foreign = (await refuse({ iss: "https://ci.example", aud: "y" })).stderr;
+    const exchange = "exchange it with: arbor auth login --identity UID --identity-token FILE";
+    const issuer = `  ARBOR_TOKEN has a token of the issuer "https://ci.example", not of this service: ${exchange}\n`;
+    assert.equal(foreign, `${invalid}${issuer}${remedy}`);
+    const unsigned = "  ARBOR_TOKEN has a token that this service did not sign, or that was revoked\n";
+    assert.equal((await refuse({})).stderr, `${invalid}${unsigned}${remedy}`);
+    const elsewhere = await refuse({ aud: "https://elsewhere.example" });
     const audience = `  ARBOR_TOKEN has a token with the audience "https://elsewhere.example"; expected is ${world.service.url}\n`;
     assert.equal(elsewhere.stderr, `${invalid}${audience}${remedy}`);
   });

@@ -47,6 +47,14 @@ export async function logoutCommand(flags: ApiFlags): Promise<void> {
     found ? `removed the login at ${api} from ${file}\n` : `there was no login at ${api} in ${file}\n`,
   );
   if (failure !== "") process.stderr.write(`arbor: ${failure}\n`);
+  noteVariable();
+}
+
+/** Says that commands use the variable instead of the login that the command was about. */
+export function noteVariable(): void {
+  if (!process.env.ARBOR_TOKEN) return;
+  const text = "ARBOR_TOKEN is set, and commands use it instead of the login; to use the login: unset ARBOR_TOKEN";
+  process.stderr.write(`arbor: ${text}\n`);
 }
 
 /** Ends a login at the service. Returns what to print if that fails: the login is removed from this machine anyway. */

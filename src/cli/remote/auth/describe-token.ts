@@ -11,6 +11,10 @@ export interface TokenUse {
   readonly audience: string;
   /** Whether the token was that of another issuer, in exchange for one of the service. */
   readonly isUpstream: boolean;
+  /** The issuer of the service's own tokens, where it is known. */
+  readonly issuer?: string;
+  /** Whether the service has named its reason, so that it knows the token. */
+  readonly isVerified?: boolean;
 }
 
 /**
@@ -18,7 +22,8 @@ export interface TokenUse {
  *
  * @returns the reasons why it may have been refused, the surest first; or else who it is for
  */
-export function describeToken(token: string, { audience, isUpstream }: TokenUse, nowMs: number): string[] {
+export function describeToken(token: string, use: TokenUse, nowMs: number): string[] {
+  const { audience, isUpstream, issuer, isVerified = false } = use;
   const text = token.trim();
   if (text === "") return ["is empty"];
   const claims = decodeClaims(text);
@@ -28,6 +33,8 @@ export function describeToken(token: string, { audience, isUpstream }: TokenUse,
     ];
   }
   const { iss, sub, aud, exp, nbf, iat } = claims;
+  // All else follows from this: the token is for an exchange.
+  if (!isUpstream && issuer !== undefined && iss !== undefined && iss !== issuer) return [describeForeign(iss)];
   const faults: string[] = [];
   const missing = ["iss", "sub", "exp"].filter((name) => claims[name] === undefined);
   if (missing.length > 0) faults.push(`has a token without the claim ${missing.join(", ")}`);
@@ -42,8 +49,18 @@ export function describeToken(token: string, { audience, isUpstream }: TokenUse,
     const exception = isUpstream ? ", unless the identity names another" : "";
     faults.push(`has a token with ${found}; expected is ${audience}${exception}`);
   }
-  if (faults.length > 0 || !isUpstream) return faults;
+  if (faults.length > 0) return faults;
+  if (!isUpstream) {
+    return issuer === undefined || isVerified
+      ? []
+      : ["has a token that this service did not sign, or that was revoked"];
+  }
   return [`has a token of the issuer ${quote(iss)} with the subject ${quote(sub)}: is the identity for exactly these?`];
+}
+
+function describeForeign(issuer: unknown): string {
+  const how = "arbor auth login --identity UID --identity-token FILE";
+  return `has a token of the issuer ${quote(issuer)}, not of this service: exchange it with: ${how}`;
 }
 
 /** The claims of a JWT (RFC 7519); undefined for any other text. */

@@ -4,9 +4,9 @@ import { isUidText } from "../../../kernel/uidp.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { checkFlagFile, readFlagFileOrInput } from "../../flag-file.js";
 import { escapeControls } from "../../output/terminal.js";
-import { type ApiFlags, resolveApi } from "../service.js";
+import { type ApiFlags, fetchDiscovery, resolveApi } from "../service.js";
 import { withSession } from "../session.js";
-import { findStoredToken } from "./credentials.js";
+import { findStoredToken, noteVariable } from "./credentials.js";
 import {
   changeCredentials,
   findCredentialsFile,
@@ -20,6 +20,8 @@ import { parseClaims } from "./token-claims.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;
+
+const WAITING = `Waiting for up to ${WAIT_MS / 60_000} minutes; Ctrl-C ends it.\n`;
 
 const POLL_MS = 2_000;
 
@@ -57,6 +59,7 @@ export async function loginCommand(flags: LoginFlags): Promise<void> {
   const { subject = "somebody", expiresMs } = parseClaims(login.token);
   const until = expiresMs === undefined ? "" : `, with a token until ${new Date(expiresMs).toISOString()}`;
   process.stdout.write(`logged in at ${api} as ${escapeControls(subject)}${until}\n`);
+  noteVariable();
 }
 
 /**
@@ -80,7 +83,7 @@ export async function findWorkload(
 
 /** Finds the uid of an identity by its name, which somebody must be logged in for: the service tells nobody else. */
 async function findIdentity(api: string, name: string): Promise<string> {
-  const how = "somebody who may list identities sees it in `arbor iam identities list`";
+  const how = `somebody who may read identities prints it with: arbor iam identities get ${quoteWord(name)} -o json | jq -r .uid`;
   if (!process.env.ARBOR_TOKEN && (await findStoredToken(api)) === undefined) {
     throw invalidFlag("--identity", `must be a uid, because nobody is logged in at ${api} to look ${name} up; ${how}`);
   }
@@ -97,6 +100,11 @@ async function findIdentity(api: string, name: string): Promise<string> {
   return uid;
 }
 
+/** Quotes a word for a shell where it needs that. */
+function quoteWord(word: string): string {
+  return /^[\w.@:/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 async function logInWorkload(api: string, workload: Workload, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, identityProvider, connection, inviteFile, scope, cap } = flags;
   if ([headless, identityProvider, connection, inviteFile, scope, cap].some((flag) => flag !== undefined)) {
@@ -108,6 +116,7 @@ async function logInWorkload(api: string, workload: Workload, flags: LoginFlags)
 async function logInPerson(api: string, flags: LoginFlags): Promise<StoredLogin> {
   const { headless, browser } = flags;
   const loginRequest = await buildLoginRequest(flags);
+  await checkService(api, loginRequest);
   if (headless) {
     const { logInHeadless } = await import("./headless-login.js");
     const show = (url: string, confirmation: string) => showHeadless(url, confirmation, loginRequest.invite);
@@ -117,6 +126,25 @@ async function logInPerson(api: string, flags: LoginFlags): Promise<StoredLogin>
   // Other users of the machine can read the arguments of a browser, and open the page that leads to the invite.
   const mayOpen = browser && loginRequest.invite === undefined;
   return logInWithBrowser(api, loginRequest, (url) => showBrowser(url, mayOpen), WAIT_MS);
+}
+
+/**
+ * Makes sure that somebody can log in there, before a person opens a page which shows that nobody can.
+ *
+ * @throws CommandError UNAVAILABLE when the service cannot be reached, FAILED_PRECONDITION when it has no login provider
+ */
+async function checkService(api: string, { provider }: LoginOptions): Promise<void> {
+  // Services up to version 1.4 do not publish the names of their login providers.
+  const { connections_supported: names } = await fetchDiscovery(api);
+  if (provider !== undefined || !Array.isArray(names) || names.length > 0) return;
+  throw new CommandError(
+    Code.FailedPrecondition,
+    [
+      `${api} has no login provider, so nobody can log in with a browser`,
+      "  its operator lists login providers in the file of ARBOR_LOGIN_PROVIDERS (docs/first-hour.md, step 2)",
+      "  people of an organisation with a provider of its own name it: --identity-provider ORGANISATION, or the provider's uid",
+    ].join("\n"),
+  );
 }
 
 async function buildLoginRequest({
@@ -145,7 +173,7 @@ async function showBrowser(url: string, mayOpen: boolean): Promise<void> {
   const how = mayOpen
     ? "A browser opens. If it does not, open this page"
     : "Open this page in a browser on this machine";
-  process.stderr.write(`${how} to log in:\n\n  ${url}\n\n`);
+  process.stderr.write(`${how} to log in:\n\n  ${url}\n\n${WAITING}`);
   if (!mayOpen) return;
   const { default: open } = await import("open");
   // The person can open the page by hand.
@@ -157,5 +185,6 @@ function showHeadless(url: string, confirmation: string, invite: string | undefi
   if (invite !== undefined) {
     process.stderr.write("The address has the code of the invite: show it to nobody else, and keep it out of logs.\n");
   }
-  process.stderr.write(`Open this page in any browser, and enter the code ${confirmation} there:\n\n  ${url}\n\n`);
+  const how = `Open this page in any browser, and enter the code ${confirmation} there`;
+  process.stderr.write(`${how}:\n\n  ${url}\n\n${WAITING}`);
 }

@@ -1,4 +1,4 @@
-// `arbor auth status`: the stored login, and the identity that it authenticates.
+// `arbor auth status`: the stored login, and the identity that it authenticates; without a login the token of ARBOR_TOKEN.
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { TokenSource } from "../../../client/token-source.js";
 import { Code, CommandError, notLoggedIn } from "../../errors.js";
@@ -6,7 +6,7 @@ import { formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceResponse, sendRequest } from "../service.js";
-import { findStoredToken, parseRefreshExpiryMs } from "./credentials.js";
+import { findStoredToken, noteVariable, parseRefreshExpiryMs } from "./credentials.js";
 import { findCredentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
 import { parseClaims } from "./token-claims.js";
 
@@ -14,6 +14,9 @@ import { parseClaims } from "./token-claims.js";
 export interface StatusFlags extends ApiFlags {
   readonly output: Format;
 }
+
+/** How a service cannot be asked. */
+const UNASKED: ReadonlySet<CommandError["code"]> = new Set([Code.Unavailable, Code.DeadlineExceeded]);
 
 /**
  * `arbor auth status`. It shows the stored login even when the service does not answer.
@@ -24,7 +27,7 @@ export interface StatusFlags extends ApiFlags {
 export async function statusCommand({ output: format, ...flags }: StatusFlags): Promise<void> {
   const api = resolveApi(flags);
   const source = await findStoredToken(api);
-  if (source === undefined) throw notLoggedIn(api);
+  if (source === undefined) return printVariable(api, format);
   let failure: unknown;
   const accepted = await fetchIdentity(api, source).catch((error: unknown) => {
     failure = error;
@@ -34,30 +37,70 @@ export async function statusCommand({ output: format, ...flags }: StatusFlags): 
   // Read after the request, which may have renewed the login.
   const login = (await readCredentials(file)).logins.get(api);
   if (login === undefined) throw notLoggedIn(api);
-  const response: JsonObject = {
+  const shown = {
     api,
+    credential: "login",
     ...(accepted ?? buildClaimFields(login)),
     ...buildRenewalFields(login),
     credentialsFile: file,
   };
-  response.accepted = accepted !== undefined;
-  await withStdout(async ({ write, terminal }) => {
-    await write(formatResponse(format, response, () => toRows(response), terminal));
-  });
+  await print({ ...shown, ...buildOutcome(failure) }, format);
+  noteVariable();
   if (failure !== undefined) throw failure;
 }
 
+/** Without a login the token that commands use is that of the variable. */
+async function printVariable(api: string, format: Format): Promise<void> {
+  if (!process.env.ARBOR_TOKEN) throw notLoggedIn(api);
+  // Loaded only here, because it loads the RPC library.
+  const { explainRefusal, findToken } = await import("../given-token.js");
+  const given = await findToken({}, api);
+  if (given.token === undefined) throw notLoggedIn(api);
+  const token = await given.token.token();
+  let failure: unknown;
+  const accepted = await askIdentity(api, token).catch(async (error: unknown) => {
+    failure = error;
+    if (!(error instanceof CommandError && error.code === Code.Unauthenticated)) return undefined;
+    const lines = await explainRefusal(given, api, error.message);
+    failure = new CommandError(error.code, [error.message, ...lines].join("\n  "), error);
+    return undefined;
+  });
+  const shown = {
+    api,
+    credential: "ARBOR_TOKEN",
+    ...(accepted ?? buildClaimFields({ token })),
+    renewedWith: "nothing",
+  };
+  await print({ ...shown, ...buildOutcome(failure) }, format);
+  if (failure !== undefined) throw failure;
+}
+
+/** Whether the service accepts the token; nothing where it could not be asked. */
+function buildOutcome(failure: unknown): JsonObject {
+  if (failure === undefined) return { accepted: true };
+  return failure instanceof CommandError && UNASKED.has(failure.code) ? {} : { accepted: false };
+}
+
+async function print(response: JsonObject, format: Format): Promise<void> {
+  await withStdout(async ({ write, terminal }) => {
+    await write(formatResponse(format, response, () => toRows(response), terminal));
+  });
+}
+
+async function askIdentity(api: string, bearer: string): Promise<JsonObject> {
+  return buildIdentityFields(await sendRequest({ method: "GET", api, path: "/auth/v1/ok", bearer }));
+}
+
 async function fetchIdentity(api: string, source: TokenSource): Promise<JsonObject> {
-  const send = (bearer: string) => sendRequest({ method: "GET", api, path: "/auth/v1/ok", bearer });
   const token = await source.token();
   try {
-    return buildIdentityFields(await send(token));
+    return await askIdentity(api, token);
   } catch (error) {
     // As with every call, because the service may reject a token before it expires and accept the next one.
     if (!(error instanceof CommandError && error.code === Code.Unauthenticated)) throw error;
     const renewed = await source.renew?.(token);
     if (renewed === undefined || renewed === token) throw notLoggedIn(api, error.message);
-    return buildIdentityFields(await send(renewed));
+    return askIdentity(api, renewed);
   }
 }
 
@@ -66,7 +109,7 @@ function buildIdentityFields({ subject, issuer, expiry, email, profile }: Servic
   return selectNonEmpty({ identity: subject, name, email, issuer, expireTime: expiry });
 }
 
-function buildClaimFields({ token }: StoredLogin): JsonObject {
+function buildClaimFields({ token }: Pick<StoredLogin, "token">): JsonObject {
   const { subject, issuer, expiresMs } = parseClaims(token);
   return selectNonEmpty({ identity: subject, issuer, expireTime: formatTime(expiresMs) });
 }

@@ -31,6 +31,8 @@ export interface ResourceCommand {
   readonly columns?: readonly ListColumn[];
   /** A note before a deletion, in full sentences. */
   readonly deletionNote?: string;
+  /** Whether `create` says which others in the group have the name already. */
+  readonly warnsOfNamesakes?: true;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
 }
@@ -107,6 +109,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
       },
     ],
     columns: [uid, name, description, created],
+    warnsOfNamesakes: true,
   },
   {
     name: "identities",
@@ -138,6 +141,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
       { ...createColumn("LAST SEEN", "lastSeenTime"), cell: findLastSeen },
       description,
     ],
+    warnsOfNamesakes: true,
   },
   {
     name: "roles",

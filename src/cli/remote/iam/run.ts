@@ -7,13 +7,14 @@ import {
   type JsonObject,
   type JsonValue,
   type Message,
+  type MessageInitShape,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { ensureContainer, findWellKnownName, getField, getFieldsByName, setField } from "../../../codec/fields.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { isUidText } from "../../../kernel/uidp.js";
 import { buildCallbackPath } from "../../../kernel/web.js";
-import { invalidFlag } from "../../errors.js";
+import { CommandError, invalidFlag } from "../../errors.js";
 import { confirm, confirmDelete } from "../../output/confirm.js";
 import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
@@ -35,6 +36,9 @@ import {
 
 /** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
+
+/** How many others with the name of a new resource are listed. */
+const MAX_NAMESAKES = 20;
 
 type ListFlags = CommonFlags & FlagValues & ColumnFlags & PageFlags;
 
@@ -146,8 +150,53 @@ export async function runCreate(
   flags: readonly FieldFlag[],
   given: OneFlags,
 ): Promise<void> {
-  const { request } = await buildRequest(method.input, flags, given, findResourceField(resource, method));
-  await withSession(given, async (session) => printResponse(resource, session, method, request, given));
+  const field = findResourceField(resource, method);
+  const { request } = await buildRequest(method.input, flags, given, field);
+  await withSession(given, async (session) => {
+    await session.names.resolve(method, request);
+    const namesakes = resource.warnsOfNamesakes
+      ? await findNamesakes(session, resource, { method, request, created: field })
+      : [];
+    await printResponse(resource, session, method, request, given);
+    if (namesakes.length > 0) {
+      const others =
+        namesakes.length === 1 ? `another ${resource.singular} here has` : `${namesakes.length} others here have`;
+      const text = `${others} the same name: ${namesakes.join(", ")}; commands need the uid in place of a name of several`;
+      process.stderr.write(`arbor: warning: ${escapeControls(text)}\n`);
+    }
+  });
+}
+
+interface Creation {
+  readonly method: DescMethodUnary;
+  readonly request: Message;
+  /** The field with the resource. */
+  readonly created: DescField | undefined;
+}
+
+/**
+ * Finds the resources in the parent of a new one that have its name already, which the API allows. Of new organisations it
+ * finds none, because anybody may have an organisation of that name, and none where the caller may not list.
+ */
+async function findNamesakes(
+  { call }: Session,
+  { methods: { list } }: ResourceCommand,
+  { method, request, created }: Creation,
+): Promise<readonly string[]> {
+  const field = created && getField(request, created);
+  const [parent, name] = [getFieldText(request, method.input, "parent"), getFieldText(field, created?.message, "name")];
+  if (list === undefined || parent === "" || name === "") return [];
+  const listRequest = create<DescMessage>(list.input, {
+    ...{ name, pageSize: MAX_NAMESAKES, uidp: { childrenOf: parent } },
+  } as MessageInitShape<DescMessage>);
+  try {
+    const { [getRowsField(list).jsonName]: rows = [] } = await call(list, listRequest);
+    return (rows as JsonObject[]).filter((row) => row.name === name).map(({ uid }) => String(uid));
+  } catch (error) {
+    // What is wrong with the request the creation says.
+    if (error instanceof CommandError) return [];
+    throw error;
+  }
 }
 
 /**
@@ -285,6 +334,13 @@ function buildUidRequest({ input }: DescMethodUnary, uid: string): Message {
 
 function setUid(message: Message, desc: DescMessage | undefined, uid: string): void {
   if (desc !== undefined) setField(message, getFieldByName(desc, "uid"), uid);
+}
+
+/** The text of a field; empty without the message. */
+function getFieldText(message: unknown, desc: DescMessage | undefined, name: string): string {
+  return message === undefined || desc === undefined
+    ? ""
+    : String(getField(message as Message, getFieldByName(desc, name)));
 }
 
 function getFieldByName(desc: DescMessage, name: string): DescField {

@@ -10,7 +10,7 @@ import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_b
 import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { rootOf } from "../../../kernel/uidp.js";
+import { parentOf, rootOf } from "../../../kernel/uidp.js";
 import { Code, CommandError } from "../../errors.js";
 import { type MethodCall, readRows } from "../method-call.js";
 import type { Kind } from "./fields.js";
@@ -95,12 +95,44 @@ export async function findOne(lookup: Lookup, kinds: readonly Kind[], text: stri
   const [uid, ...others] = found.keys();
   if (uid !== undefined && others.length === 0) return uid;
   if (uid === undefined) throw denied ?? buildAbsent(kinds, text);
-  const lines = [...found].slice(0, MAX_LISTED).map(([one, kind]) => `  ${kind} ${one}`);
-  if (found.size > MAX_LISTED) lines.push(`  and ${found.size - MAX_LISTED} more`);
-  throw new CommandError(
-    Code.InvalidArgument,
-    [`${text} is the name of several; give the path of the group before it, or a uid:`, ...lines].join("\n"),
-  );
+  throw await buildAmbiguous(lookup, found, text);
+}
+
+async function buildAmbiguous({ call }: Lookup, found: ReadonlyMap<string, Kind>, text: string): Promise<CommandError> {
+  const shown = [...found].slice(0, MAX_LISTED);
+  const created = await readCreateTimes(call, shown);
+  const lines = shown.map(([uid, kind]) => {
+    const time = created.get(uid);
+    return `  ${kind} ${uid}${time === undefined ? "" : `, created ${time}`}`;
+  });
+  if (found.size > shown.length) lines.push(`  and ${found.size - shown.length} more`);
+  // A path says more only where there was none, and where they are in several groups.
+  const places = new Set([...found].map(([uid, kind]) => (kind === "group" ? "" : parentOf(uid))));
+  const mayHavePath = !/[/@]/.test(text) && places.size > 1;
+  const rule = mayHavePath ? "give the path of the group before it, or a uid" : "give a uid";
+  return new CommandError(Code.InvalidArgument, [`${text} is the name of several; ${rule}:`, ...lines].join("\n"));
+}
+
+/** Reads when resources were created; what the caller may not list is left out. */
+async function readCreateTimes(
+  call: MethodCall,
+  found: readonly (readonly [uid: string, kind: Kind])[],
+): Promise<ReadonlyMap<string, string>> {
+  const times = new Map<string, string>();
+  for (const kind of new Set(found.map(([, one]) => one))) {
+    const method = lists[kind];
+    if (method === undefined) continue;
+    const ids = found.filter(([, one]) => one === kind).map(([uid]) => uid);
+    const request = createRequest(method.input, { uidp: { ids }, pageSize: PAGE_SIZE });
+    try {
+      for await (const { uid, createTime } of readRows(call, method, request)) {
+        if (typeof createTime === "string") times.set(String(uid), createTime);
+      }
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+    }
+  }
+  return times;
 }
 
 function buildAbsent(kinds: readonly Kind[], text: string): CommandError {

@@ -12,8 +12,8 @@ import {
   ListRoleBindingsRequestSchema,
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { ANONYMOUS_UID } from "../../../kernel/ids.js";
-import { lineageOf, parentOf } from "../../../kernel/uidp.js";
+import { ANONYMOUS_UID, hostOwnerUid } from "../../../kernel/ids.js";
+import { lineageOf, parentOf, rootOf } from "../../../kernel/uidp.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
 import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
@@ -39,7 +39,8 @@ interface MemberRole {
 
 interface Member {
   readonly uid: string;
-  readonly kind: "person" | "workload" | "anybody";
+  /** `host` is the owner that `arbor bootstrap` made, with tokens from the host alone. */
+  readonly kind: "person" | "workload" | "anybody" | "host";
   readonly name: string;
   readonly email: string;
   /** When it was last seen; empty if it never was, and of people, of whom only they themselves learn it. */
@@ -67,7 +68,8 @@ export async function listMembers({ group: named, ...flags }: MembersFlags): Pro
     const list = createListFormatter(flags.output, "members", shown, output.terminal);
     const { uid } = await call(GroupsService.method.getGroup, create(GetGroupRequestSchema, { uid: named }));
     const members = await readMembers(call, text(uid));
-    const order = (one: Member) => `${one.kind} ${one.name.toLowerCase()} ${one.uid}`;
+    const order = ({ kind, name, uid: own }: Member) =>
+      `${kind === "host" ? "person" : kind} ${name.toLowerCase()} ${own}`;
     const sorted = [...members.values()].sort((a, b) => (order(a) < order(b) ? -1 : 1));
     await output.write(list.page(sorted as unknown as JsonObject[]));
     await output.write(list.end({}));
@@ -80,7 +82,7 @@ async function readMembers(call: MethodCall, group: string): Promise<ReadonlyMap
   for (const at of lineageOf(group)) {
     for await (const { identity, role, group: bound } of listBindings(call, at)) {
       const { uid } = (identity ?? {}) as JsonObject;
-      const member = members.get(text(uid)) ?? createMember(text(uid), (identity ?? {}) as JsonObject);
+      const member = members.get(text(uid)) ?? createMember(text(uid), (identity ?? {}) as JsonObject, rootOf(group));
       members.set(member.uid, member);
       const { uid: roleUid, name: roleName } = (role ?? {}) as JsonObject;
       const { name: groupName } = (bound ?? {}) as JsonObject;
@@ -89,11 +91,12 @@ async function readMembers(call: MethodCall, group: string): Promise<ReadonlyMap
     }
   }
   // The identities that are in the group itself are shown without a role as well.
-  for await (const identity of listIdentities(call, { childrenOf: group })) addIdentity(members, identity);
+  for await (const identity of listIdentities(call, { childrenOf: group }))
+    addIdentity(members, identity, rootOf(group));
   const elsewhere = [...members.values()].filter(({ uid, kind }) => kind === "workload" && parentOf(uid) !== group);
   for (let i = 0; i < elsewhere.length; i += PAGE_SIZE) {
     const ids = elsewhere.slice(i, i + PAGE_SIZE).map(({ uid }) => uid);
-    for await (const identity of listIdentities(call, { ids })) addIdentity(members, identity);
+    for await (const identity of listIdentities(call, { ids })) addIdentity(members, identity, rootOf(group));
   }
   if ([...members.values()].some(({ kind }) => kind === "person")) await addCaller(call, members);
   return members;
@@ -109,14 +112,20 @@ async function addCaller(call: MethodCall, members: Map<string, Member>): Promis
   members.set(caller.uid, { ...caller, lastSeenTime: findLastSeen(identity) });
 }
 
-function createMember(uid: string, { name, email }: JsonObject): Member {
-  const kind = uid === ANONYMOUS_UID ? "anybody" : uid.includes("/") ? "workload" : "person";
+function createMember(uid: string, { name, email }: JsonObject, rootUid: string): Member {
+  const kind = findKind(uid, rootUid);
   return { uid, kind, name: text(name), email: text(email), lastSeenTime: "", roles: [] };
 }
 
-function addIdentity(members: Map<string, Member>, identity: JsonObject): void {
+function findKind(uid: string, rootUid: string): Member["kind"] {
+  if (uid === ANONYMOUS_UID) return "anybody";
+  if (uid === hostOwnerUid(rootUid)) return "host";
+  return uid.includes("/") ? "workload" : "person";
+}
+
+function addIdentity(members: Map<string, Member>, identity: JsonObject, rootUid: string): void {
   const uid = text(identity.uid);
-  const member = members.get(uid) ?? createMember(uid, identity);
+  const member = members.get(uid) ?? createMember(uid, identity, rootUid);
   members.set(uid, { ...member, lastSeenTime: findLastSeen(identity) });
 }
 

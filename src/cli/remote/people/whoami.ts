@@ -9,10 +9,10 @@ import { type Session, withSession } from "../session.js";
 
 /** `arbor whoami`. */
 export async function printCaller(flags: CommonFlags): Promise<void> {
-  await withSession(flags, async ({ call, output }) => {
+  await withSession(flags, async ({ call, credential, output }) => {
     const caller = await call(Auth.method.validate, create(EmptySchema));
     const name = await findName(call, String(caller.subject));
-    const response = { ...caller, ...(name !== "" && { name }) };
+    const response = { ...caller, ...(name !== "" && { name }), ...(credential !== undefined && { credential }) };
     await output.write(formatResponse(flags.output, response, () => toRows(response), output.terminal));
   });
 }
@@ -28,7 +28,7 @@ async function findName(call: Session["call"], uid: string): Promise<string> {
 
 type Row = readonly [field: string, value: string];
 
-function toRows({ subject, name, email, issuer, audience, expiry, capabilities = [] }: JsonObject): Row[] {
+function toRows({ subject, name, email, issuer, audience, expiry, credential, capabilities = [] }: JsonObject): Row[] {
   const rows: [field: string, value: unknown][] = [
     ["identity", subject],
     ["name", name],
@@ -36,6 +36,7 @@ function toRows({ subject, name, email, issuer, audience, expiry, capabilities =
     ["issuer", issuer],
     ["audience", Array.isArray(audience) ? audience.join(", ") : audience],
     ["token expires", expiry],
+    ["credential", credential],
     ...(capabilities as JsonObject[]).map((one): [string, string] => ["role", formatRole(one)]),
   ];
   return rows.filter((row): row is [string, string] => typeof row[1] === "string" && row[1] !== "");

@@ -116,6 +116,7 @@ describe("arbor auth", () => {
     const { expireTime, renewableUntil, ...rest } = JSON.parse(stdout);
     assert.deepEqual(rest, {
       api: service.url,
+      credential: "login",
       identity: "person",
       name: "Ada \u001b[31mLovelace",
       issuer: service.url,
@@ -160,6 +161,51 @@ describe("arbor auth", () => {
       /^arbor: \S+ cannot be reached: nothing listens there \(ECONNREFUSED\)\n {2}is the service running/,
     );
     assert.equal(JSON.parse(away.stdout).renewedWith, "nothing");
+    assert.equal("accepted" in JSON.parse(away.stdout), false, "nobody was asked");
+  });
+
+  const note =
+    "arbor: ARBOR_TOKEN is set, and commands use it instead of the login; to use the login: unset ARBOR_TOKEN\n";
+
+  it("status shows the token of ARBOR_TOKEN without a login, and otherwise the login with a note", async (test) => {
+    const service = await startLoginService(test);
+    const api = ["--api", service.url];
+    const { token } = service.newLogin(3600);
+    const status = () => host.run(["auth", "status", ...api, "-o", "json"], { ...env, ARBOR_TOKEN: token });
+    const env = { ARBOR_CREDENTIALS: file };
+    const alone = await status();
+    assert.deepEqual([alone.code, alone.stderr], [0, ""]);
+    const { expireTime, ...rest } = JSON.parse(alone.stdout);
+    assert.ok(Date.parse(expireTime) > Date.now());
+    assert.deepEqual(rest, {
+      api: service.url,
+      credential: "ARBOR_TOKEN",
+      identity: "person",
+      name: "Ada \u001b[31mLovelace",
+      issuer: service.url,
+      renewedWith: "nothing",
+      accepted: true,
+    });
+    await keep(service.url, service.newLogin(3600));
+    const both = await status();
+    assert.deepEqual([both.code, both.stderr, JSON.parse(both.stdout).credential], [0, note, "login"]);
+    await changeCredentials(file, (now) => setLogin(now, service.url, undefined));
+    service.fault = [401, { code: 16, message: "Unauthenticated: authorization: a valid bearer token is required" }];
+    const refused = await status();
+    assert.deepEqual([refused.code, JSON.parse(refused.stdout).accepted], [3, false]);
+    assert.match(
+      refused.stderr,
+      /a valid bearer token is required\n(?:.*\n)* {2}set ARBOR_TOKEN to a new token, or unset it/,
+    );
+    await service.stop();
+    const away = await status();
+    assert.deepEqual([away.code, "accepted" in JSON.parse(away.stdout)], [8, false]);
+  });
+
+  it("logout says that ARBOR_TOKEN stays in use", async (test) => {
+    const { api } = await logIn(test);
+    const ended = await host.run(["auth", "logout", ...api], { ARBOR_CREDENTIALS: file, ARBOR_TOKEN: "a.b.c" });
+    assert.deepEqual([ended.code, ended.stderr], [0, note]);
   });
 
   it("logout forgets one login and says so", async (test) => {

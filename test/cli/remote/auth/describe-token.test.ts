@@ -17,6 +17,27 @@ const notJwt = [
   "does not hold a JWT, which is three parts with dots between them: is it the whole token, and nothing but the token?",
 ];
 
+describe("what a refused token of the service itself says", () => {
+  const use = { audience: HERE, isUpstream: false, issuer: HERE };
+  const foreign =
+    'has a token of the issuer "https://ci.example", not of this service: exchange it with: arbor auth login --identity UID --identity-token FILE';
+  const unsigned = "has a token that this service did not sign, or that was revoked";
+  const own = { ...good, iss: HERE };
+  const cases: [what: string, claims: object, use: object, faults: readonly string[]][] = [
+    ["of another issuer", good, {}, [foreign]],
+    ["of another issuer, expired and for another audience", { ...good, exp: 1, aud: "x" }, {}, [foreign]],
+    ["with all that it needs", own, {}, [unsigned]],
+    ["that the service knows, which names its reason", own, { isVerified: true }, []],
+    ["that has expired", { ...own, exp: NOW_S }, {}, ["has a token that expired at 2027-01-15T08:00:00.000Z"]],
+    ["of a service that does not say its issuer", own, { issuer: undefined }, []],
+  ];
+  for (const [what, claims, change, faults] of cases) {
+    it(`a token ${what}`, () => {
+      assert.deepEqual(describeToken(token(claims), { ...use, ...change }, NOW_S * 1000), faults);
+    });
+  }
+});
+
 describe("what a refused token says of itself", () => {
   const cases: [what: string, text: string, faults: readonly string[]][] = [
     ["nothing", " \n", ["is empty"]],

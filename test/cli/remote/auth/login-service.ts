@@ -26,6 +26,8 @@ export interface LoginService {
   readonly refused: Set<string>;
   /** How long the renewal of a login takes, in milliseconds. */
   renewalMs: number;
+  /** The names of its login providers. */
+  connections: string[] | undefined;
   /** Answers instead of the service. */
   fault: Answer | undefined;
   /** How headless logins end, after so many questions. */
@@ -56,6 +58,10 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
   });
 
   const handlers: Record<string, Handler> = {
+    "GET /.well-known/openid-configuration": () => [
+      200,
+      { issuer: service.url, connections_supported: service.connections },
+    ],
     "GET /oauth": (query) => {
       const to = new URL(query.get("redirect_uri") ?? "");
       const code = randomUUID();
@@ -128,6 +134,7 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
     lifeS: 3600,
     refused: new Set(),
     renewalMs: 0,
+    connections: ["corp"],
     fault: undefined,
     headless: { outcome: "", notYet: 0 },
     newLogin: (lifeS) => ({ token: tokens(lifeS).token, refreshToken: rotate(randomUUID()) }),

@@ -122,9 +122,59 @@ describe("arbor auth login", () => {
     for (const secret of secrets) assert.ok(!(stdout + stderr).includes(secret), "nothing secret is shown");
     assert.deepEqual(
       service.requests.map(({ route }) => route),
-      ["GET /oauth", "POST /oauth/token"],
+      ["GET /.well-known/openid-configuration", "GET /oauth", "POST /oauth/token"],
     );
   });
+
+  it("says how long it waits, and that ARBOR_TOKEN takes precedence over the login", async (test) => {
+    const note =
+      "arbor: ARBOR_TOKEN is set, and commands use it instead of the login; to use the login: unset ARBOR_TOKEN\n";
+    for (const ARBOR_TOKEN of ["a.b.c", ""]) {
+      env.ARBOR_TOKEN = ARBOR_TOKEN;
+      const { page, ended } = await startLogin(test);
+      await visit(await callbackOf(page));
+      const { code, stderr } = await ended;
+      assert.equal(code, 0, stderr);
+      const waiting = `${page}\n\nWaiting for up to 10 minutes; Ctrl-C ends it.\n`;
+      assert.ok(stderr.endsWith(`  ${waiting}${ARBOR_TOKEN === "" ? "" : note}`), stderr);
+    }
+  });
+
+  it("shows no page of a service that cannot be reached, or that nobody can log in at", async (test) => {
+    const service = await startLoginService(test);
+    service.connections = [];
+    for (const flag of ["--no-browser", "--headless"]) {
+      const none = await runCommand(["auth", "login", flag, "--api", service.url], env);
+      assert.deepEqual([none.code, none.stdout], [6, ""]);
+      assert.match(none.stderr, /^arbor: http:\S+ has no login provider, so nobody can log in with a browser\n/);
+      assert.match(none.stderr, /\n {2}its operator .* ARBOR_LOGIN_PROVIDERS .*\n {2}people .*--identity-provider /);
+    }
+    // Another one, to which this process has no connection that it would use again.
+    const stopped = await startLoginService(test);
+    await stopped.stop();
+    for (const flag of ["--no-browser", "--headless"]) {
+      const away = await runCommand(["auth", "login", flag, "--api", stopped.url], env);
+      assert.equal(away.code, 8);
+      assert.match(away.stderr, /^arbor: \S+ cannot be reached: nothing listens there \(ECONNREFUSED\)\n {2}is the/);
+    }
+  });
+
+  for (const [what, connections, ...flags] of [
+    ["an organisation's provider", [], "--identity-provider", "acme.example"],
+    ["a service that publishes no names", undefined],
+  ] as [what: string, connections: string[] | undefined, ...flags: string[]][]) {
+    it(`goes on with ${what}`, async (test) => {
+      const service = await startLoginService(test);
+      service.connections = connections;
+      const { waitForOutput, ended } = startCommand(
+        ["auth", "login", "--api", service.url, "--no-browser", ...flags],
+        env,
+      );
+      const [url = ""] = await waitForOutput(/http:\S+/);
+      await visit(rejection(new URL(url)));
+      assert.equal((await ended).code, 4);
+    });
+  }
 
   it("hears only what knows the state, at its own address, once", async (test) => {
     const { page, service, ended } = await startLogin(test);
@@ -403,7 +453,7 @@ describe("arbor auth login --identity", () => {
         [
           2,
           `arbor: --identity: must be a uid, because nobody is logged in at ${service.url} to look acme.example/ci up; ` +
-            "somebody who may list identities sees it in `arbor iam identities list`; " +
+            "somebody who may read identities prints it with: arbor iam identities get acme.example/ci -o json | jq -r .uid; " +
             `see arbor auth ${command[0]} --help\n`,
         ],
       );

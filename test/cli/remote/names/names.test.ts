@@ -39,6 +39,8 @@ async function uidOf(...args: readonly string[]): Promise<unknown> {
   return (await world.json(...args)).uid;
 }
 
+const assumed = ["--issuer", "https://ci.example", "--subject", "repo:acme"];
+
 /** How a command fails. */
 async function fail(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await world.iam(...args);
@@ -124,11 +126,40 @@ describe("a name in place of a uid", () => {
     assert.match(await fail("role-bindings", "list", "--identity", "Ada@acme.example"), /arbor iam role-bindings list/);
   });
 
+  it("may be that of several groups, of which the creation warns and an error tells the times", async () => {
+    const parent = await createGroup(world.root, "twins");
+    const first = await createGroup(parent, "twin");
+    const args = ["groups", "create", "--parent", "acme.example/twins", "--name", "twin", "-o", "json"];
+    const { code, stdout, stderr } = await world.iam(...args);
+    assert.equal(code, 0, stderr);
+    const rule = "commands need the uid in place of a name of several";
+    assert.equal(stderr, `arbor: warning: another group here has the same name: ${first}; ${rule}\n`);
+    const twice = await fail("groups", "get", "acme.example/twins/twin");
+    const lines = twice.split("\n");
+    assert.match(lines[0] ?? "", /acme\.example\/twins\/twin is the name of several; give a uid:$/);
+    for (const uid of [first, String((JSON.parse(stdout) as { uid: string }).uid)]) {
+      assert.match(twice, new RegExp(`\n  group ${uid}, created \\d{4}-\\S+Z\n`));
+    }
+    const third = await world.iam(...args);
+    assert.match(third.stderr, /^arbor: warning: 2 others here have the same name: \S+, \S+; /);
+  });
+
   it("that several have is an error with their uids", async () => {
     const other = await world.service.identity({ name: "ci" }, world.root);
     const twice = await fail("identities", "get", "ci");
     assert.match(twice, /ci is the name of several/);
-    for (const uid of [ci, other.uid]) assert.ok(twice.includes(`  identity ${uid}\n`), twice);
+    assert.match(twice, /; give the path of the group before it, or a uid:\n/);
+    for (const uid of [ci, other.uid]) assert.match(twice, new RegExp(`  identity ${uid}, created \\d{4}-\\S+Z\n`));
+    const third = await world.iam("identities", "create", "--parent", "acme.example", "--name", "ci", ...assumed);
+    assert.equal(third.code, 0, third.stderr);
+    const warning = `arbor: warning: another identity here has the same name: ${other.uid}; `;
+    assert.ok(third.stderr.startsWith(warning), third.stderr);
+    const path = await fail("identities", "get", "acme.example/ci");
+    assert.match(path, /acme\.example\/ci is the name of several; give a uid:\n/);
+    assert.equal(
+      (await world.iam("identities", "delete", third.stdout.match(/[0-9a-f]{40}\/[0-9a-f]+/)?.[0] ?? "", "--yes")).code,
+      0,
+    );
     assert.equal(await uidOf("identities", "get", "acme.example/ci"), other.uid);
     const namesake = await world.service.identity({ email: "two@acme.example" });
     const another = await world.service.identity({ email: "two@acme.example" });

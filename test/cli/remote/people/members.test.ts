@@ -51,6 +51,7 @@ describe("arbor members list", () => {
     assert.deepEqual(rolesOf(ada.uid), [`editor ${world.root}`, `viewer ${team}`]);
     assert.deepEqual(rolesOf(builder.uid), [`editor ${team}`]);
     assert.deepEqual(rolesOf(idle.uid), []);
+    assert.equal(members.get(world.owner)?.kind, "host", "as `arbor admin identities list`");
     assert.deepEqual([members.get(ada.uid)?.kind, members.get(builder.uid)?.kind], ["person", "workload"]);
     const seen = [builder.uid, above.uid, idle.uid].map((uid) => members.get(uid)?.lastSeenTime);
     assert.deepEqual(seen, ["1970-01-01T00:00:05.000Z", "1970-01-01T00:00:09.000Z", ""]);

@@ -18,6 +18,9 @@ describe("arbor whoami", () => {
     const rows = new Map(stdout.split("\n").map((line) => line.split(/ {2,}/) as [string, string]));
     assert.equal(rows.get("identity"), uid);
     assert.equal(rows.get("name"), "Ada");
+    assert.equal(rows.get("credential"), "ARBOR_TOKEN");
+    const file = await world.arbor({ ARBOR_TOKEN: "" }, "whoami", "--token-file", world.file(token));
+    assert.match(file.stdout, /\ncredential +--token-file\n/);
     assert.equal(rows.get("email"), "ada@example.com");
     assert.match(
       rows.get("role") ?? "",
