@@ -26,9 +26,10 @@ const { values } = parseArgs({
 const root = resolve(values.root);
 const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
 const { "": project } = packages;
-// What is a dependency of development as well as an optional one is types alone.
+// Of what is a dependency of development as well as an optional one, types are not installed without the former.
+const TYPES = /\/(?:@types\/[^/]+|[^/]+-types)$/;
 const installed = Object.entries(packages)
-  .filter(([path, { dev, devOptional }]) => path !== "" && !dev && !devOptional)
+  .filter(([path, { dev, devOptional }]) => path !== "" && !dev && !(devOptional && TYPES.test(path)))
   .map(([path, entry]) => ({ path, ...entry, name: entry.name ?? nameOf(path) }));
 if (values.licences) writeLicences();
 else process.stdout.write(`${JSON.stringify(makeBill(), null, 2)}\n`);

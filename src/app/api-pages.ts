@@ -1,4 +1,4 @@
-// The pages about the API: its OpenAPI document, the page that shows it, the guide, and the home page.
+// The pages about the API: its OpenAPI document, the page that shows it, the documentation, and the home page.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { readComments } from "../codec/proto-comments.js";
@@ -7,8 +7,8 @@ import { VERSION } from "../kernel/version.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { createDocsRoutes } from "../transport/openapi/docs.js";
 import { buildOpenApiDocument } from "../transport/openapi/document.js";
-import { createGuide } from "../transport/openapi/guide.js";
 import { createHomeRoutes, VERSION_PATH } from "../transport/openapi/home.js";
+import { createSite } from "../transport/openapi/site.js";
 import type { Gateway } from "../transport/rest/gateway.js";
 
 /** The image of all protos, which has the comments of the API. */
@@ -21,12 +21,12 @@ const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
  */
 export function createApiPages(gateway: Gateway, baseUrl: string) {
   const docs = createDocsRoutes(() => buildOpenApiJson(gateway.routes, baseUrl));
-  const guide = createGuide();
+  const site = createSite();
   const home = createHomeRoutes({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
   return {
-    routes: [docs, home, guide],
+    routes: [docs, home, site],
     /** Their paths, except for `/`, which a mounted service may serve. */
-    paths: [...docs.paths, ...guide.paths, VERSION_PATH],
+    paths: [...docs.paths, ...site.paths, VERSION_PATH],
   };
 }
 

@@ -80,25 +80,25 @@ test("routes that are no methods are counted as http, with the code that their s
 
 test("the home page, the documentation and preflights have names", async () => {
   const before = await scrape(harness.app.metricsUrl);
-  for (const path of ["/", "/docs/guide", "/docs/guide/cli.md", "/docs/guide/adr/0003-group-commit.md"]) {
+  for (const path of ["/", "/docs/", "/docs/cli.html", "/docs/adr/0003-group-commit.html"]) {
     assert.equal((await fetch(harness.url + path)).status, 200);
   }
   const headers = { origin: ORIGIN, "access-control-request-method": "GET" };
   assert.equal((await fetch(`${harness.url}/iam/v2beta1/groups`, { method: "OPTIONS", headers })).status, 204);
   const metrics = await scrapeWhen((now) => total(now, { method: "preflight" }) === 1);
   assert.equal(total(metrics, { method: "home", protocol: "http", code: "OK" }), 1);
-  assert.equal(total(metrics, { method: "docs.guide", protocol: "http", code: "OK" }), 3);
+  assert.equal(total(metrics, { method: "docs", protocol: "http", code: "OK" }), 3);
   assert.equal(total(metrics, { method: "preflight", protocol: "http", code: "OK" }), 1);
   assert.equal(total(metrics, { method: "unknown" }), total(before, { method: "unknown" }));
 });
 
-test("a path below the guide that has no page is counted as one that is not served", async () => {
+test("a path of the documentation that has no page is counted as one that is not served", async () => {
   const unserved = { method: "unknown", protocol: "rest", code: "NOT_FOUND" };
   const before = await scrape(harness.app.metricsUrl);
-  assert.equal((await fetch(`${harness.url}/docs/guide/nothing.md`)).status, 404);
+  assert.equal((await fetch(`${harness.url}/docs/nothing.html`)).status, 404);
   const metrics = await scrapeWhen((now) => total(now) > total(before));
   assert.equal(total(metrics, unserved) - total(before, unserved), 1);
-  assert.equal(total(metrics, { method: "docs.guide" }), total(before, { method: "docs.guide" }));
+  assert.equal(total(metrics, { method: "docs" }), total(before, { method: "docs" }));
 });
 
 test("requests that are rejected early are counted, and have no duration", async () => {

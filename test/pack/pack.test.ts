@@ -173,10 +173,9 @@ describe("the packed service on Node 24, installed with npm 12 where there is no
       const response = await fetch(`${url}/readyz`);
       assert.equal(response.status, 200, await response.text());
       // The documentation is installed with it, and `/` leads there.
-      assert.match(await (await fetch(url)).text(), /href="\/docs\/guide\/"/);
-      assert.match(await (await fetch(`${url}/docs/guide/`)).text(), /href="\/docs\/guide\/settings\.md"/);
-      const page = await fetch(`${url}/docs/guide/settings.md`);
-      assert.equal(await page.text(), readFileSync(join(PROJECT, "docs/settings.md"), "utf8"));
+      assert.match(await (await fetch(url)).text(), /href="\/docs\/"/);
+      assert.match(await (await fetch(`${url}/docs/`)).text(), /href="settings\.html"/);
+      assert.match(await (await fetch(`${url}/docs/settings.html`)).text(), /<code>ARBOR_LISTEN<\/code>/);
       child.kill("SIGTERM");
       assert.deepEqual(await closed, [0, null]);
     });

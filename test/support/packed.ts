@@ -8,7 +8,17 @@ import { tempDir } from "./temp-dir.js";
 const run = promisify(execFile);
 
 /** What the build and the package are made of; `files` of package.json says what goes in. */
-const SOURCES = ["src", "docs", "gen", "proto", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
+const SOURCES = [
+  "src",
+  "docs",
+  "gen",
+  "proto",
+  "scripts",
+  "site",
+  "package.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+];
 const TEXTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 
 /**

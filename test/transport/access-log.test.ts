@@ -62,7 +62,7 @@ describe("--access-log", () => {
         assert.equal(await ask(service, "/readyz"), 200);
         await checkHealth(service, "");
         await checkHealth(service, "unknown").catch(() => {});
-        assert.equal(await ask(service, "/docs"), 200);
+        assert.equal(await ask(service, "/docs/"), 200);
         assert.equal(await ask(service, "/nowhere"), 404);
         // The last of them is logged last or never.
         if (failed) await line(({ path }) => path === "/nowhere");

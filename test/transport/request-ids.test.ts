@@ -224,7 +224,7 @@ describe("x-request-id is on", () => {
     { path: "/healthz", status: 200 },
     { path: "/readyz", status: 200 },
     { path: "/openapi.json", status: 200 },
-    { path: "/docs", status: 200 },
+    { path: "/docs/", status: 200 },
     { path: "/.well-known/openid-configuration", status: 200 },
     { path: "/oauth", status: 400 },
     { path: "/nowhere", status: 404 },

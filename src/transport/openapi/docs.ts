@@ -1,10 +1,13 @@
-// `/openapi.json` and, to read it with, Swagger UI at `/docs`, served from the
+// `/openapi.json` and, to read it with, Swagger UI at `/docs/api`, served from the
 // installed package: nothing is loaded from elsewhere.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { RouteGroup } from "../http/health-routes.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
+
+/** The path of the page. */
+export const API_PAGE_PATH = "/docs/api";
 
 const require = createRequire(import.meta.url);
 const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
@@ -30,16 +33,51 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// No validator, which would send the document to another service.
-const START = `SwaggerUIBundle({
-  url: "/openapi.json",
-  dom_id: "#ui",
-  deepLinking: true,
-  docExpansion: "list",
-  defaultModelsExpandDepth: 0,
-  displayRequestDuration: true,
-  validatorUrl: null,
-});
+// Shows the document as people read it: resources by their names, and one field for whatever token an operation takes. The
+// filter finds resources, paths and what operations do. No validator, which would send the document to another service.
+const START = `const BEARER = "bearer";
+
+function forPeople(document) {
+  const schemes = document.components.securitySchemes;
+  const names = new Map();
+  for (const tag of document.tags) {
+    const shown = tag["x-displayName"];
+    names.set(tag.name, [...names.values()].includes(shown) ? tag.name : shown);
+    tag.name = names.get(tag.name);
+  }
+  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    operation.tags = operation.tags.map((name) => names.get(name));
+    const [other] = (operation.security ?? []).flatMap((one) => Object.keys(one));
+    if (other === undefined) continue;
+    operation.security = [{ [BEARER]: [] }];
+    operation.description = [operation.description, "The token is another one: " + schemes[other].description]
+      .filter(Boolean).join("\\n\\n");
+  }
+  document.components.securitySchemes = { [BEARER]: schemes[BEARER] };
+  return document;
+}
+
+function filterOperations(groups, phrase) {
+  const has = (value) => String(value ?? "").toLowerCase().includes(phrase.toLowerCase());
+  const isFound = (one) => has(one.get("path")) || ["summary", "operationId"].some((name) => has(one.getIn(["operation", name])));
+  return groups
+    .map((group, name) => (has(name) ? group : group.update("operations", (all) => all.filter(isFound))))
+    .filter((group) => group.get("operations").size > 0);
+}
+
+fetch("/openapi.json")
+  .then((response) => response.json())
+  .then((document) => SwaggerUIBundle({
+    spec: forPeople(document),
+    dom_id: "#ui",
+    deepLinking: true,
+    docExpansion: "none",
+    filter: true,
+    defaultModelsExpandDepth: -1,
+    displayRequestDuration: true,
+    validatorUrl: null,
+    plugins: [{ fn: { opsFilter: filterOperations } }],
+  }));
 `;
 
 // Names of services and paths are longer than the screen of a telephone is wide.
@@ -94,8 +132,7 @@ export function createDocsRoutes(document: () => Promise<string>): RouteGroup & 
     load: () => PAGE,
   });
   const documents = new Map<string, StaticDocument>([
-    ["/docs", page],
-    ["/docs/", page],
+    [API_PAGE_PATH, page],
     [
       "/docs/start.js",
       createStaticDocument({ contentType: "text/javascript; charset=utf-8", headers: FRESH, load: () => START }),

@@ -8,6 +8,7 @@ import { buildOperation } from "./operation.js";
 import { buildDocumentPaths } from "./paths.js";
 import { createSchemas } from "./schema.js";
 import { buildSecuritySchemes, defaultSecurity } from "./security.js";
+import { compareServices, formatTag } from "./tags.js";
 import { buildDescription, type Json, type Schema } from "./value-schema.js";
 
 /** The properties of the service in the document. */
@@ -57,7 +58,9 @@ export function* buildOpenApiDocument(
     paths[path.template] = item;
     item[method] = buildOperation(route, ids[i] ?? "", path, { schemas, comments });
   }
-  const services = [...new Set(routes.map(({ entry }) => entry.desc.parent))];
+  const services = [...new Set(routes.map(({ entry }) => entry.desc.parent))].sort((one, other) =>
+    compareServices(one.typeName, other.typeName),
+  );
   return {
     openapi: "3.1.0",
     info: {
@@ -68,7 +71,12 @@ export function* buildOpenApiDocument(
     },
     servers: serversOf(info.baseUrl),
     security: defaultSecurity,
-    tags: services.map((desc) => ({ name: desc.typeName, ...buildDescription(comments(desc.typeName)) })),
+    tags: services.map(({ typeName }) => ({
+      name: typeName,
+      // The extension that pages about the API show in place of the name.
+      "x-displayName": formatTag(typeName),
+      ...buildDescription(comments(typeName)),
+    })),
     paths: paths as Json,
     components: {
       securitySchemes: buildSecuritySchemes(routes.map(({ entry }) => entry)),

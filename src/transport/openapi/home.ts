@@ -9,9 +9,6 @@ import { answerWith, createStaticDocument, type StaticDocument } from "../http/s
 /** The path of the version. */
 export const VERSION_PATH = "/version";
 
-/** The path below which the pages of the documentation are. */
-export const GUIDE_PATH = "/docs/guide/";
-
 export interface HomeOptions {
   readonly version: string;
   /** Whether a mounted service answers `/`. */
@@ -19,8 +16,12 @@ export interface HomeOptions {
 }
 
 const links: readonly { readonly href: string; readonly name: string; readonly what: string }[] = [
-  { href: "/docs", name: "API reference", what: "every operation over REST, with a form to try it" },
-  { href: GUIDE_PATH, name: "Documentation", what: "for operators and developers, of the version that runs" },
+  {
+    href: "/docs/",
+    name: "Documentation",
+    what: "how to start, tasks, reference and operation, of the version that runs",
+  },
+  { href: "/docs/api", name: "API reference", what: "every operation over REST, with a form to try it" },
   { href: "/openapi.json", name: "OpenAPI document", what: "the same for programs" },
   { href: "/.well-known/openid-configuration", name: "Discovery", what: "the issuer of API tokens" },
   { href: "/healthz", name: "Health", what: "whether the service runs" },

@@ -44,7 +44,14 @@ const codings: readonly { accept: string; coding: string | undefined; decode: (b
   { accept: "gzip, br", coding: "br", decode: brotliDecompressSync },
 ];
 
-for (const path of ["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css", "/docs/page.css"]) {
+for (const path of [
+  "/openapi.json",
+  "/docs/",
+  "/docs/api",
+  "/docs/swagger-ui-bundle.js",
+  "/docs/swagger-ui.css",
+  "/docs/page.css",
+]) {
   test(`${path}: the same content in every coding, a strong tag for each, 304 for who has it, HEAD as GET`, async () => {
     const plain = await ask(path);
     const tags = new Set<unknown>();

@@ -12,8 +12,7 @@ after(() => harness.stop());
 const rows: readonly { path: string; method?: string; status: number; type: string; cache?: string; reason: string }[] =
   [
     { path: "/openapi.json", status: 200, type: "application/json", cache: "no-cache", reason: "the document" },
-    { path: "/docs", status: 200, type: "text/html; charset=utf-8", cache: "no-cache", reason: "the page" },
-    { path: "/docs/", status: 200, type: "text/html; charset=utf-8", reason: "the page, with a slash" },
+    { path: "/docs/api", status: 200, type: "text/html; charset=utf-8", cache: "no-cache", reason: "the page" },
     {
       path: "/docs/start.js",
       status: 200,
@@ -24,10 +23,10 @@ const rows: readonly { path: string; method?: string; status: number; type: stri
     { path: "/docs/page.css", status: 200, type: "text/css; charset=utf-8", reason: "its own style" },
     { path: "/docs/swagger-ui.css?v=1", status: 200, type: "text/css; charset=utf-8", reason: "a file of Swagger UI" },
     { path: "/docs/favicon-32x32.png", status: 200, type: "image/png", reason: "its sign" },
-    { path: "/docs", method: "HEAD", status: 200, type: "text/html; charset=utf-8", reason: "no body" },
-    { path: "/docs", method: "POST", status: 405, type: "application/json", reason: "there is nothing to change" },
+    { path: "/docs/api", method: "HEAD", status: 200, type: "text/html; charset=utf-8", reason: "no body" },
+    { path: "/docs/api", method: "POST", status: 405, type: "application/json", reason: "there is nothing to change" },
     {
-      path: "/docs/index.html",
+      path: "/docs/swagger-ui.js",
       status: 404,
       type: "application/json",
       reason: "a file of the package that is not served",
@@ -48,7 +47,7 @@ for (const { path, method = "GET", status, type, cache, reason } of rows) {
 }
 
 test("files of a version are kept for ever, and the page asks for them by version", async () => {
-  const page = await (await fetch(`${harness.url}/docs`)).text();
+  const page = await (await fetch(`${harness.url}/docs/api`)).text();
   const addresses = [...page.matchAll(/(?:src|href)="(\/docs\/swagger[^"]+)"/g)].map(([, address]) => address ?? "");
   assert.equal(addresses.length, 2);
   for (const address of addresses) {
@@ -59,7 +58,7 @@ test("files of a version are kept for ever, and the page asks for them by versio
 });
 
 test("the page may run its own scripts alone, and nobody may frame it", async () => {
-  const { headers } = await fetch(`${harness.url}/docs`, { method: "HEAD" });
+  const { headers } = await fetch(`${harness.url}/docs/api`, { method: "HEAD" });
   const policy = headers.get("content-security-policy") ?? "";
   for (const rule of ["default-src 'none'", "script-src 'self';", "connect-src 'self';", "frame-ancestors 'none'"]) {
     assert.ok(policy.includes(rule), rule);

@@ -11,7 +11,8 @@ import { pathToFileURL } from "node:url";
 import { VERSION } from "../../../src/kernel/version.js";
 import { mount } from "../../../src/pipeline/mount.js";
 import type { MountHttpRule } from "../../../src/pipeline/mount-options.js";
-import { createGuide } from "../../../src/transport/openapi/guide.js";
+import type { RouteGroup } from "../../../src/transport/http/health-routes.js";
+import { createSite } from "../../../src/transport/openapi/site.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { LibraryService } from "../../support/library/library_pb.js";
 import { PROJECT } from "../../support/project.js";
@@ -28,7 +29,8 @@ after(() => harness.stop());
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(harness.url + path, { headers });
 
 const HTML = "text/html; charset=utf-8";
-const TEXT = "text/plain; charset=utf-8";
+/** The site that the tests are compiled with: scripts/build-tests.mjs. */
+const SITE = join(PROJECT, "build/site");
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 const rows: readonly {
   path: string;
@@ -49,25 +51,24 @@ const rows: readonly {
   { path: "/version/", status: 404, type: "application/json", reason: "another path" },
   { path: "/index.html", status: 404, type: "application/json", reason: "no page" },
   { path: "//", status: 404, type: "application/json", reason: "two slashes" },
-  { path: "/docs/guide/", status: 200, type: HTML, reason: "the list of the documentation" },
-  { path: "/docs/guide", status: 200, type: HTML, reason: "the same without a slash" },
-  { path: "/docs/guide/cli.md?x=y", status: 200, type: TEXT, reason: "a page" },
-  { path: "/docs/guide/cli.md", method: "HEAD", status: 200, type: TEXT, reason: "no body" },
-  { path: "/docs/guide/cli.md", method: "POST", status: 405, type: "application/json", reason: "nothing to change" },
-  { path: "/docs/guide/adr/0003-group-commit.md", status: 200, type: TEXT, reason: "a page that others link to" },
-  {
-    path: "/docs/guide/settings.schema.json",
-    status: 200,
-    type: "application/json",
-    reason: "a file beside the pages",
-  },
-  ...["none.md", "cli", "cli.md/", "/cli.md", "CLI.md", "adr", "adr/", "..%2fpackage.json", "/etc/passwd"].map(
+  { path: "/docs/", status: 200, type: HTML, reason: "the documentation" },
+  { path: "/docs/index.html", status: 200, type: HTML, reason: "the same by its file" },
+  { path: "/docs/cli.html?x=y", status: 200, type: HTML, reason: "a page" },
+  { path: "/docs/cli.html", method: "HEAD", status: 200, type: HTML, reason: "no body" },
+  { path: "/docs/cli.html", method: "POST", status: 405, type: "application/json", reason: "nothing to change" },
+  { path: "/docs/guide/cli.md", method: "POST", status: 405, type: "application/json", reason: "where it was" },
+  { path: "/docs/adr/0003-group-commit.html", status: 200, type: HTML, reason: "a page that others link to" },
+  { path: "/docs/settings.schema.json", status: 200, type: "application/json", reason: "a file beside the pages" },
+  ...["none.html", "cli", "cli.md", "cli.html/", "/cli.html", "CLI.html", "adr", "adr/", "..%2fpackage.json"].map(
     (name) => ({
-      ...{ path: `/docs/guide/${name}`, status: 404, type: "application/json", reason: "no page" },
+      ...{ path: `/docs/${name}`, status: 404, type: "application/json", reason: "no page" },
     }),
   ),
-  ...["../package.json", "../../package.json", "%2e%2e/package.json", "adr/../cli.md", "./cli.md"].map((name) => ({
-    ...{ path: `/docs/guide/${name}`, status: 400, type: "application/json", reason: "dots" },
+  ...["none.md", "cli", "cli.md/", "/cli.md", "adr/", "..%2fpackage.json", "/etc/passwd"].map((name) => ({
+    ...{ path: `/docs/guide/${name}`, status: 404, type: "application/json", reason: "no page, and none before" },
+  })),
+  ...["../package.json", "../../package.json", "%2e%2e/package.json", "adr/../cli.html", "./cli.html"].map((name) => ({
+    ...{ path: `/docs/${name}`, status: 400, type: "application/json", reason: "dots" },
   })),
   { path: "/docs/guides", status: 404, type: "application/json", reason: "another path" },
 ];
@@ -115,78 +116,114 @@ test("the page has no script, and its policy admits its own style alone", async 
 test("every link leads somewhere, and the JSON has the same", async () => {
   const page = await (await get("/", { accept: BROWSER })).text();
   const hrefs = [...page.matchAll(/href="([^"]*)"/g)].map(([, href = ""]) => href);
-  for (const path of ["/docs", "/docs/guide/", "/openapi.json", "/healthz", "/readyz", "/version"])
+  for (const path of ["/docs/", "/docs/api", "/openapi.json", "/healthz", "/readyz", "/version"])
     assert.ok(hrefs.includes(path), path);
   for (const href of hrefs) assert.equal((await get(href)).status, 200, href);
   const list = (await (await get("/", { accept: "application/json" })).json()) as Record<string, string>;
   assert.deepEqual(Object.values(list), hrefs);
-  assert.equal(list.apiReference, "/docs");
+  assert.equal(list.apiReference, "/docs/api");
 });
 
-const listPages = (folder: string) => readdirSync(join(PROJECT, folder)).filter((name) => name.endsWith(".md"));
+for (const [path, location] of [
+  ["/docs", "docs/"],
+  ["/docs?x=y", "docs/"],
+  ["/docs/guide", "./"],
+  ["/docs/guide/", "../"],
+  ["/docs/guide/cli.md", "../cli.html"],
+  ["/docs/guide/adr/0003-group-commit.md", "../../adr/0003-group-commit.html"],
+  ["/docs/guide/settings.schema.json", "../settings.schema.json"],
+] as const) {
+  test(`${path} leads to ${location}, and that is there`, async () => {
+    const response = await fetch(harness.url + path, { redirect: "manual" });
+    assert.deepEqual([response.status, response.headers.get("location")], [308, location]);
+    assert.equal(response.headers.get("cache-control"), "no-cache");
+    assert.equal((await get(path)).status, 200);
+  });
+}
 
-test("the documentation is listed by its titles, and every page is the file", async () => {
-  const response = await get("/docs/guide/");
-  assert.equal(
-    response.headers.get("content-security-policy"),
-    (await get("/")).headers.get("content-security-policy"),
-  );
-  const links = [...(await response.text()).matchAll(/<a href="([^"]*)">([^<]*)<\/a>/g)];
+test("every page that was a file is a page now", async () => {
+  const listPages = (folder: string) => readdirSync(join(PROJECT, folder)).filter((name) => name.endsWith(".md"));
   const names = [...listPages("docs"), ...listPages("docs/adr").map((name) => `adr/${name}`)];
   assert.ok(names.length > 40);
-  assert.deepEqual(
-    links.map(([, href]) => href),
-    names.map((name) => `/docs/guide/${name}`),
+  for (const name of names) {
+    const page = await get(`/docs/guide/${name}`);
+    assert.equal(page.status, 200, name);
+    const [first = ""] = readFileSync(join(PROJECT, "docs", name), "utf8").split("\n", 1);
+    const [, title = ""] = /<h1[^>]*>(.*?)<\/h1>/s.exec(await page.text()) ?? [];
+    const text = title
+      .replace(/<[^>]*>/g, "")
+      .replaceAll("&lt;", "<")
+      .replaceAll("&gt;", ">")
+      .replaceAll("&amp;", "&");
+    assert.equal(`# ${text}`, first.replaceAll("`", ""), name);
+  }
+});
+
+test("a page is checked at each visit, and what it loads is kept", async () => {
+  const page = await get("/docs/cli.html");
+  const etag = page.headers.get("etag") ?? "";
+  assert.equal(page.headers.get("cache-control"), "no-cache");
+  assert.equal((await get("/docs/cli.html", { "if-none-match": etag })).status, 304);
+  const loaded = [...(await page.text()).matchAll(/(?:src|href)="(assets\/[^"]+)"/g)].map(([, path]) => path);
+  assert.equal(loaded.length, 3);
+  for (const path of loaded) {
+    const { status, headers } = await get(`/docs/${path}`);
+    assert.deepEqual([status, headers.get("cache-control")], [200, "public, max-age=31536000, immutable"], path);
+  }
+});
+
+test("no page has a script or a style in it, and its policy admits neither", async () => {
+  const pages = readdirSync(SITE, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
+  assert.ok(pages.length > 60, String(pages.length));
+  for (const name of pages) {
+    const text = readFileSync(join(SITE, name), "utf8");
+    assert.doesNotMatch(
+      text.replace(/<pre.*?<\/pre>|<code.*?<\/code>/gs, ""),
+      /<script>|<style|\son[a-z]+=|\sstyle=/,
+      name,
+    );
+  }
+  const policy = (await get("/docs/cli.html")).headers.get("content-security-policy");
+  assert.equal(
+    policy,
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; " +
+      "frame-ancestors 'none'",
   );
-  for (const [, href = "", title = ""] of links) {
-    const page = await get(href);
-    const text = await page.text();
-    assert.equal(text, readFileSync(join(PROJECT, href.replace("/docs/guide", "docs")), "utf8"), href);
-    const [first = ""] = text.split("\n", 1);
-    assert.equal(`# ${title.replaceAll("&lt;", "<").replaceAll("&gt;", ">")}`, first.replaceAll("`", ""));
-    const again = await get(href, { "if-none-match": page.headers.get("etag") ?? "" });
-    assert.deepEqual([again.status, page.headers.get("cache-control")], [304, "no-cache"]);
-  }
 });
 
-test("links between the pages lead to pages", async () => {
-  const found = new Set<string>();
-  for (const name of [...listPages("docs"), ...listPages("docs/adr").map((name) => `adr/${name}`)]) {
-    const page = new URL(`/docs/guide/${name}`, harness.url);
-    for (const [, link = ""] of readFileSync(join(PROJECT, "docs", name), "utf8").matchAll(/\]\(([^)\s]+)\)/g)) {
-      const { origin, pathname } = new URL(link, page);
-      if (origin === page.origin && pathname.startsWith("/docs/guide/")) found.add(pathname);
-    }
-  }
-  assert.ok(found.size > 30, String(found.size));
-  for (const path of found) assert.equal((await get(path)).status, 200, path);
+test("the files are read when somebody asks for them", async () => {
+  const folder = pathToFileURL(`${join(tempDir(), "site")}/`);
+  const site = createSite(folder);
+  await serveSite(site, async (url) => {
+    mkdirSync(folder);
+    writeFileSync(new URL("index.html", folder), "first");
+    writeFileSync(new URL("main.ts", folder), "no file of a site");
+    assert.equal(await (await fetch(url)).text(), "first");
+    writeFileSync(new URL("index.html", folder), "second");
+    assert.equal(await (await fetch(url)).text(), "first");
+    assert.equal((await fetch(`${url}main.ts`)).status, 404);
+  });
 });
 
-test("the pages are read when somebody asks for them", async () => {
-  const folder = pathToFileURL(`${join(tempDir(), "docs")}/`);
-  const guide = createGuide(folder);
+test("without its files the documentation says how to build it", async () => {
+  await serveSite(createSite(new URL("none/", import.meta.url)), async (url) => {
+    assert.match(await (await fetch(url)).text(), /npm run build/);
+    assert.equal((await fetch(`${url}cli.html`)).status, 404);
+  });
+});
+
+async function serveSite(site: RouteGroup, look: (url: string) => Promise<void>): Promise<void> {
   const server = createServer((req, res) => {
-    if (!guide.handle(req.method ?? "", req.url ?? "", res)) res.writeHead(404).end();
+    if (!site.handle(req.method ?? "", req.url ?? "", res)) res.writeHead(404).end();
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   try {
-    mkdirSync(folder);
-    writeFileSync(new URL("a.md", folder), "# About `<a>` & b\n");
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/docs/guide/`;
-    assert.match(await (await fetch(url)).text(), /<a href="\/docs\/guide\/a\.md">About &lt;a&gt; &amp; b<\/a>/);
-    assert.equal(await (await fetch(`${url}a.md`)).text(), "# About `<a>` & b\n");
+    await look(`http://127.0.0.1:${(server.address() as AddressInfo).port}/docs/`);
   } finally {
     server.closeAllConnections();
     server.close();
   }
-});
-
-test("without its folder the documentation is not there", () => {
-  const guide = createGuide(new URL("none/", import.meta.url));
-  for (const path of ["/docs/guide/", "/docs/guide/cli.md"]) {
-    assert.equal(guide.handle("GET", path, undefined as never), false);
-  }
-});
+}
 
 const taken: readonly { readonly reason: string; readonly rule: MountHttpRule; readonly path: string }[] = [
   { reason: "of its own", rule: { get: "/" }, path: "/" },
@@ -206,7 +243,7 @@ for (const { reason, rule, path } of taken) {
       const text = await response.text();
       assert.match(text, /"mounted"/, `${response.status} ${text}`);
       assert.equal((await fetch(`${mounted.url}/version`)).status, 200);
-      assert.match(await (await fetch(`${mounted.url}/docs/guide/`)).text(), /<h1>Documentation/);
+      assert.match(await (await fetch(`${mounted.url}/docs/`)).text(), /<h1>Documentation/);
     } finally {
       await mounted.stop();
     }

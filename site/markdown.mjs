@@ -1,0 +1,107 @@
+// How the pages of docs/ are written as HTML: their links lead to pages of the site, headings have the anchors that
+// scripts/links.mjs checks, and nothing needs an inline style.
+import { posix } from "node:path";
+
+/** The anchor of a heading: in lower case, with hyphens for blanks. */
+export function toAnchor(heading) {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-");
+}
+
+/**
+ * Changes the rules of markdown-it.
+ *
+ * @param md the renderer
+ * @param urls the path of a page in the site by its path in the checkout, such as `docs/cli.md`
+ * @param titles the title of a page by the same
+ */
+export function changeRules(md, urls, titles) {
+  const { rules } = md.renderer;
+  const renderDefault = (tokens, i, options, _env, self) => self.renderToken(tokens, i, options);
+
+  md.core.ruler.push("anchors", ({ tokens }) => {
+    const taken = new Map();
+    for (const [i, token] of tokens.entries()) {
+      if (token.type !== "heading_open") continue;
+      const anchor = toAnchor(tokens[i + 1].children.map(({ content }) => content).join(""));
+      const times = taken.get(anchor) ?? 0;
+      taken.set(anchor, times + 1);
+      token.attrSet("id", times === 0 ? anchor : `${anchor}-${times}`);
+    }
+  });
+
+  // What is wider than the screen scrolls in itself, also by keyboard.
+  rules.table_open = () => '<div class="wide" tabindex="0" role="region" aria-label="Table">\n<table>\n';
+  rules.table_close = () => "</table>\n</div>\n";
+  for (const cell of ["th_open", "td_open"]) {
+    rules[cell] = (tokens, i, options, env, self) => {
+      const style = tokens[i].attrGet("style");
+      if (style !== null) {
+        tokens[i].attrs = tokens[i].attrs.filter(([name]) => name !== "style");
+        tokens[i].attrJoin("class", style.replace("text-align:", ""));
+      }
+      return renderDefault(tokens, i, options, env, self);
+    };
+  }
+  rules.fence = (tokens, i) => {
+    const [language = ""] = tokens[i].info.trim().split(/\s+/);
+    const label = language === "" ? "Text" : language;
+    return (
+      `<pre tabindex="0" role="region" aria-label="Example: ${md.utils.escapeHtml(label)}"><code>` +
+      `${md.utils.escapeHtml(tokens[i].content)}</code></pre>\n`
+    );
+  };
+  rules.code_block = rules.fence;
+
+  // A link that is called after its file is called after the page.
+  md.core.ruler.push("titles", ({ tokens, env }) => {
+    for (const { children } of tokens) {
+      for (const [i, token] of (children ?? []).entries()) {
+        const text = children[i + 1];
+        if (token.type !== "link_open" || text?.type !== "text" || !/^[\w./-]+\.md$/.test(text.content)) continue;
+        text.content = titles.get(toFile(token.attrGet("href") ?? "", env.source)) ?? text.content;
+      }
+    }
+  });
+
+  // A link to a file that only a checkout has is shown as its text.
+  rules.link_open = (tokens, i, options, env, self) => {
+    const href = tokens[i].attrGet("href") ?? "";
+    const target = resolveLink(href, env.source, urls);
+    if (target === undefined) {
+      closingOf(tokens, i).meta = { isDropped: true };
+      return "";
+    }
+    tokens[i].attrSet("href", target);
+    return renderDefault(tokens, i, options, env, self);
+  };
+  rules.link_close = (tokens, i, options, env, self) =>
+    tokens[i].meta?.isDropped ? "" : renderDefault(tokens, i, options, env, self);
+}
+
+/** The path in the checkout that a link of a file leads to. */
+function toFile(href, source = "") {
+  return posix.normalize(posix.join(posix.dirname(source), href.split("#", 1)[0]));
+}
+
+function closingOf(tokens, at) {
+  return tokens.slice(at).find(({ type, level }) => type === "link_close" && level === tokens[at].level);
+}
+
+/**
+ * The link of a page of the site in place of one of a file.
+ *
+ * @param source the file that has the link, such as `docs/cli.md`
+ * @returns undefined for a file that the site does not have
+ */
+export function resolveLink(href, source, urls) {
+  if (/^(?:[a-z]+:|#)/.test(href) || source === undefined) return href;
+  const [, anchor] = href.split("#");
+  const url = urls.get(toFile(href, source));
+  if (url === undefined) return undefined;
+  const from = posix.dirname(urls.get(source) ?? "index.html");
+  return posix.relative(from, url) + (anchor === undefined ? "" : `#${anchor}`);
+}

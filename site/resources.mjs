@@ -1,0 +1,209 @@
+// The API by resource, from the descriptors and their comments: a page for each resource with the methods of version 2, and
+// those of version 1 folded below them.
+import { readFileSync } from "node:fs";
+import { createFileRegistry, fromBinary, getOption, hasOption } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
+import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { http } from "#gen/google/api/annotations_pb.js";
+import { parseComments } from "../src/codec/proto-comments.ts";
+import { nameService } from "../src/transport/openapi/tags.ts";
+
+/**
+ * Describes every resource.
+ *
+ * @returns the pages by name, as Markdown: `resources`, which lists them, and one for each
+ */
+export function describeResources() {
+  const image = readFileSync("gen/api.binpb");
+  const comments = parseComments(image);
+  const services = [...createFileRegistry(fromBinary(FileDescriptorSetSchema, image))].filter(
+    ({ kind, typeName }) => kind === "service" && /^(?:chainguard\.platform|arbor)\./.test(typeName),
+  );
+  const resources = Map.groupBy?.(services, nameOf) ?? groupBy(services, nameOf);
+  const pages = [...resources].map(([name, all]) => ({
+    name,
+    path: `resources/${toPath(name)}`,
+    all: sortByVersion(all),
+  }));
+  pages.sort((one, other) => rankOf(one) - rankOf(other) || (one.name < other.name ? -1 : 1));
+  const list = pages.map(({ name, path, all: [first] }) => {
+    const [about = ""] = escapeText(comments(first.typeName)).split(/(?<=\.)\s/);
+    return `| [${name}](${path}.md) | ${about} | ${first.methods.map(({ name: method }) => `\`${method}\``).join(", ")} |`;
+  });
+  const index = `# API by resource
+
+Find the methods of a resource, with the REST path and the capabilities of each. Version 2 comes first on every page; version
+1 is folded below it. [Rules of the API](api-rules.md) says what all methods have in common.
+
+| Resource | | Methods |
+|---|---|---|
+${list.join("\n")}
+`;
+  return [["resources", index], ...pages.map((page) => [page.path, describeResource(page, comments)])];
+}
+
+// Node 20 has no Map.groupBy.
+function groupBy(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
+}
+
+function nameOf(service) {
+  return nameService(service.typeName).resource;
+}
+
+function toPath(name) {
+  return name.toLowerCase().replaceAll(" ", "-");
+}
+
+// Those of version 2 first, then the others, and then what only version 1 has.
+function rankOf({ all: [first] }) {
+  return ["v2", "", "v2beta1", "v1"].indexOf(nameService(first.typeName).version);
+}
+
+function sortByVersion(services) {
+  const order = ["v2", "", "v2beta1", "v1"];
+  const rank = ({ typeName }) => order.indexOf(nameService(typeName).version);
+  return [...services].sort((one, other) => rank(one) - rank(other));
+}
+
+function describeResource({ name, all }, comments) {
+  const beta = all.find(({ typeName }) => nameService(typeName).version === "v2beta1");
+  const [first, ...others] = all.filter((service) => service !== beta || all.length === 1);
+  const more =
+    beta === undefined || beta === first ? "" : `\n\nAlso served as \`${beta.typeName}\`, below \`v2beta1\` in paths.`;
+  const parts = [
+    `# ${name}`,
+    escapeText(comments(first.typeName)),
+    `Over gRPC: \`${first.typeName}\`.${more}`,
+    ...first.methods.map((method) => describeMethod(method, comments, "##")),
+    ...describeMessages(first, comments),
+    ...others.map((service) => fold(service, comments)),
+  ];
+  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
+}
+
+function fold(service, comments) {
+  const version = nameService(service.typeName).version || "another service";
+  const methods = service.methods.map((method) => describeMethod(method, comments, "###"));
+  return `<details class="version">
+<summary>${version === "v1" ? "Version 1" : version}: ${service.typeName}</summary>
+
+${[escapeText(comments(service.typeName)), ...methods].filter((part) => part !== "").join("\n\n")}
+
+</details>`;
+}
+
+function describeMethod(method, comments, level) {
+  const full = `${method.parent.typeName}.${method.name}`;
+  const routes = listRoutes(method).map(([verb, path]) => `\`${verb} ${path}\``);
+  const rights = describeRights(method);
+  const fields = method.input.fields.length === 0 ? "" : describeFields(method.input, comments);
+  const answer = method.output.typeName === "google.protobuf.Empty" ? "" : `Returns ${nameType(method.output)}.`;
+  return [
+    `${level} ${method.name}`,
+    routes.join("  \n"),
+    escapeText(comments(full)),
+    [rights, answer].filter((part) => part !== "").join(" "),
+    fields,
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+function listRoutes(method) {
+  if (!hasOption(method, http)) return [];
+  const rule = getOption(method, http);
+  return [rule, ...rule.additionalBindings].map(({ pattern }) =>
+    pattern.case === "custom" ? [pattern.value.kind, pattern.value.path] : [pattern.case.toUpperCase(), pattern.value],
+  );
+}
+
+function describeRights(method) {
+  const mode = hasOption(method, iam) ? getOption(method, iam).mode : undefined;
+  if (mode?.case === "disabled") return "Needs no token.";
+  if (mode?.case !== "enabled") return "Proves its caller itself.";
+  const names = mode.value.capabilities.map(
+    (number) => `\`${getOption(CapabilitySchema.value[number], capabilityName)}\``,
+  );
+  return names.length === 0 ? "Needs a token." : `Needs ${names.join(" and ")}.`;
+}
+
+function describeFields(message, comments) {
+  const rows = message.fields.map(
+    (field) =>
+      `| \`${field.name}\` | ${nameFieldType(field)} | ${escapeText(comments(`${message.typeName}.${field.name}`))
+        .replace(/\s+/g, " ")
+        .replaceAll("|", "\\|")} |`,
+  );
+  return `| Field | Type | |\n|---|---|---|\n${rows.join("\n")}`;
+}
+
+// Those that requests and answers have inside.
+function describeMessages(service, comments) {
+  const found = new Map();
+  const visit = (message) => {
+    for (const { message: inner } of message.fields) {
+      if (inner === undefined || inner.typeName.startsWith("google.") || found.has(inner.typeName)) continue;
+      found.set(inner.typeName, inner);
+      visit(inner);
+    }
+  };
+  for (const { input, output } of service.methods) {
+    if (!output.typeName.startsWith("google.")) found.set(output.typeName, output);
+    visit(input);
+    visit(output);
+  }
+  for (const { input } of service.methods) found.delete(input.typeName);
+  if (found.size === 0) return [];
+  const described = [...found.values()].map((message) =>
+    [
+      `### ${message.name}`,
+      escapeText(comments(message.typeName)),
+      message.fields.length === 0 ? "" : describeFields(message, comments),
+    ]
+      .filter((part) => part !== "")
+      .join("\n\n"),
+  );
+  return ["## Messages", ...described];
+}
+
+function nameFieldType(field) {
+  if (field.fieldKind === "map") return "map";
+  const one = field.message
+    ? nameType(field.message)
+    : field.enum
+      ? describeEnum(field.enum)
+      : scalarNames[field.scalar];
+  return field.fieldKind === "list" ? `list of ${one}` : one;
+}
+
+function nameType({ typeName, name }) {
+  return `\`${typeName.startsWith("google.") ? typeName : name}\``;
+}
+
+function describeEnum({ values }) {
+  return values.map(({ name }) => `\`${name}\``).join(", ");
+}
+
+const scalarNames = {
+  1: "double",
+  2: "float",
+  3: "int64",
+  4: "uint64",
+  5: "int32",
+  8: "bool",
+  9: "string",
+  12: "bytes",
+  13: "uint32",
+};
+
+/** The text of a comment: outside of code, what looks like a tag is not one. */
+function escapeText(text) {
+  return text
+    .split(/(`[^`]*`)/)
+    .map((part, i) => (i % 2 === 1 ? part : part.replaceAll("<", "&lt;").replaceAll("*", "\\*").replaceAll("_", "\\_")))
+    .join("");
+}

@@ -1,0 +1,118 @@
+// `/docs/`: the documentation as a site, which every package contains, so that it can be read without internet access and
+// matches the running version. The build writes its files (site/build.mjs); each is read and compressed at its first
+// request, and then sent from memory.
+import { readdirSync, readFileSync } from "node:fs";
+import type { RouteGroup } from "../http/health-routes.js";
+import { sendEmpty } from "../http/send.js";
+import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
+import { formatPage, PAGE_HEADERS } from "./home.js";
+
+/** The path of the documentation. */
+export const SITE_PATH = "/docs/";
+/** Where the pages were as text. */
+const FORMER = "/docs/guide";
+const FOLDER = new URL("../../../dist/site/", import.meta.url);
+
+const POLICY = [
+  "default-src 'none'",
+  ...["script-src", "style-src", "img-src"].map((name) => `${name} 'self'`),
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+const HTML = "text/html; charset=utf-8";
+const FRESH = { "cache-control": "no-cache" };
+/** Files below assets/ are named after their content. */
+const KEPT = { "cache-control": "public, max-age=31536000, immutable" };
+
+const types: Readonly<Record<string, { readonly type: string; readonly headers?: Readonly<Record<string, string>> }>> =
+  {
+    html: { type: HTML, headers: { "content-security-policy": POLICY, "referrer-policy": "no-referrer" } },
+    css: { type: "text/css; charset=utf-8" },
+    js: { type: "text/javascript; charset=utf-8" },
+    json: { type: "application/json" },
+    // A picture has its own style, and nothing else.
+    svg: {
+      type: "image/svg+xml",
+      headers: { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" },
+    },
+  };
+
+/**
+ * Creates the routes.
+ *
+ * @param folder the files of the site; without it `/docs/` says how to build it
+ */
+export function createSite(folder: URL = FOLDER): RouteGroup {
+  let files: ReadonlyMap<string, StaticDocument> | undefined;
+
+  function readFiles(): ReadonlyMap<string, StaticDocument> {
+    const found = listFiles(folder).map((name): [string, StaticDocument] => [
+      SITE_PATH + name,
+      createFile(name, folder),
+    ]);
+    const index = new Map(found).get(`${SITE_PATH}index.html`) ?? NOT_BUILT;
+    return new Map([...found, [SITE_PATH, index]]);
+  }
+
+  return {
+    paths: [SITE_PATH.slice(0, -1), `${SITE_PATH}*`],
+    handle(method, path, res) {
+      if (!`${path}/`.startsWith(SITE_PATH)) return false;
+      files ??= readFiles();
+      const target = redirectOf(path, files);
+      if (target === undefined || (method !== "GET" && method !== "HEAD"))
+        return answerWith(files.get(target === undefined ? path : SITE_PATH), method, res);
+      sendEmpty(res, 308, { location: target, ...FRESH });
+      return true;
+    },
+  };
+}
+
+// Relative, because a proxy may serve all paths below one of its own.
+function redirectOf(path: string, files: ReadonlyMap<string, StaticDocument>): string | undefined {
+  if (`${path}/` === SITE_PATH) return "docs/";
+  if (path === FORMER) return "./";
+  if (!path.startsWith(`${FORMER}/`)) return undefined;
+  const name = path.slice(FORMER.length + 1);
+  const page = name.replace(/\.md$/, ".html");
+  if (name !== "" && !files.has(SITE_PATH + page)) return undefined;
+  return "../".repeat(name.split("/").length) + page;
+}
+
+/** The files below a folder; empty if there is none. */
+function listFiles(folder: URL): string[] {
+  try {
+    const entries = readdirSync(folder, { recursive: true, encoding: "utf8" });
+    return entries.map((name) => name.replaceAll("\\", "/")).filter((name) => typeOf(name) !== undefined);
+  } catch {
+    return [];
+  }
+}
+
+function typeOf(name: string) {
+  const ending = name.slice(name.lastIndexOf(".") + 1);
+  return Object.hasOwn(types, ending) ? types[ending] : undefined;
+}
+
+function createFile(name: string, folder: URL): StaticDocument {
+  const { type = "", headers } = typeOf(name) ?? {};
+  return createStaticDocument({
+    contentType: type,
+    headers: { ...headers, ...(name.startsWith("assets/") ? KEPT : FRESH) },
+    load: () => readFileSync(new URL(name, folder)),
+  });
+}
+
+const NOT_BUILT = createStaticDocument({
+  contentType: HTML,
+  headers: PAGE_HEADERS,
+  load: () =>
+    formatPage(
+      "Arbor: documentation",
+      `<h1>Documentation</h1>
+<p>This checkout has not been built: <code>npm run build</code> writes the documentation. Its sources are in
+<code>docs/</code>.</p>
+<p><a href="api">API</a></p>`,
+    ),
+});
