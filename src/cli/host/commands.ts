@@ -13,17 +13,16 @@ import { describeFlags } from "../../config/describe.js";
 import { findOtherVariables, replacedSettings } from "../../config/names.js";
 import type { Setting } from "../../config/setting-types.js";
 import { flagOf, settings } from "../../config/settings.js";
+import { type AuditOnHost, addAuditCommands } from "../remote/audit/commands.js";
 import {
-  addEventFlags,
-  addEventListFlags,
-  addEventView,
-  addJwksCommand,
-  addVerifyFlags,
-  filterFlags,
-  isOverApi,
-} from "../remote/audit/commands.js";
-import { addConfirmation, FormerFlag } from "../remote/flags.js";
-import { setMethods } from "../remote/methods.js";
+  addConfirmation,
+  addJsonOutput,
+  FormerFlag,
+  type JsonFormats,
+  TABLE_OR_LINES,
+  TEXT_OR_JSON,
+  TEXT_OR_LINES,
+} from "../remote/flags.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -206,7 +205,7 @@ export function addHostCommands(arbor: Command): void {
     TABLE_OR_LINES,
   ).action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
 
-  addAuditCommands(arbor);
+  addAuditCommands(arbor, "read the audit log, on the host or with --scope over the API", auditOnHost);
 
   const advisories = arbor
     .command("advisories")
@@ -303,65 +302,24 @@ function addConfigCommands(arbor: Command): void {
     .action(async () => (await import("./config.js")).configSchemaCommand());
 }
 
-// Each command reads the database of the host or, with `--scope`, the API.
-function addAuditCommands(arbor: Command): void {
-  const audit = arbor.command("audit").description("read the audit log, on the host or with --scope over the API");
-  const list = addLog(
-    addSettings(audit.command("list").description("print the newest rows first"), hostSettings, TABLE_OR_LINES),
-  );
-  const pageSize = new Option("--page-size <rows>", "how many rows at most").default("50");
-  list.addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));
-  setMethods(list, "arbor.audit.v1.AuditService/ListEvents");
-  addEventView(addEventListFlags(list, "anywhere")).action(async (given) => {
-    const { org } = given;
-    if (isOverApi(given, { org }, filterFlags)) return (await import("../remote/audit/run.js")).listEvents(given);
-    await (await import("./audit.js")).auditListCommand(readSettings(given), given);
-  });
-  const tail = addLog(
-    addSettings(audit.command("tail").description("print changes as they happen"), hostSettings, TABLE_OR_LINES),
-  );
-  setMethods(tail, "arbor.audit.v1.AuditService/TailEvents");
-  addEventView(addEventFlags(tail, "anywhere")).action(async (options) => {
-    const { org } = options;
-    if (isOverApi(options, { org }, filterFlags)) return (await import("../remote/audit/run.js")).tailEvents(options);
-    await (await import("./audit.js")).auditTailCommand(readSettings(options), options);
-  });
-  const verify = addLog(
-    addSettings(
-      audit.command("verify").description("verify the hash chain and the signatures of the log"),
-      hostSettings,
-    ),
-  );
-  setMethods(verify, "arbor.audit.v1.AuditService/GetChain", "arbor.audit.v1.AuditService/ListChainEntries");
-  addVerifyFlags(verify).action(async (options) => {
-    const { org } = options;
-    if (isOverApi(options, { org })) return (await import("../remote/audit/verify.js")).verifyLogOverApi(options);
-    await (await import("./audit.js")).auditVerifyCommand(readSettings(options), options);
-  });
-  addJwksCommand(audit);
-  const exporting = addLog(
-    addSettings(
-      audit
-        .command("export")
-        .description("print the sealed rows of a log, for others to verify; with --scope its events"),
-      hostSettings,
-    ),
-    "the organisation",
-  );
-  addEventListFlags(exporting, "over the API").action(async (options) => {
-    const { org } = options;
-    if (isOverApi(options, { org })) return (await import("../remote/audit/run.js")).exportEvents(options);
+const auditOnHost: AuditOnHost = {
+  addFlags: (command, orgHelp) => {
+    const org = new Option("--org <uid-or-name>", orgHelp);
+    return addSettings(command, hostSettings).addOption(org).addOption(new FormerFlag("--root <uid>", org));
+  },
+  list: async (flags) => {
+    const { pageSize } = flags;
+    await (await import("./audit.js")).auditListCommand(readSettings(flags), { ...flags, pageSize });
+  },
+  tail: async (flags) => (await import("./audit.js")).auditTailCommand(readSettings(flags), flags),
+  verify: async (flags) => (await import("./audit.js")).auditVerifyCommand(readSettings(flags), flags),
+  export: async (flags, command) => {
+    const { org } = flags;
     // The text of commander for a required option.
-    if (org === undefined) exporting.error("error: required option '--org <uid-or-name>' not specified");
-    await (await import("./audit.js")).auditExportCommand(readSettings(options), options);
-  });
-}
-
-/** Adds the organisation whose log a command reads. */
-function addLog(command: Command, help = "the organisation; all unless set"): Command {
-  const org = new Option("--org <uid-or-name>", help);
-  return command.addOption(org).addOption(new FormerFlag("--root <uid>", org));
-}
+    if (org === undefined) command.error("error: required option '--org <uid-or-name>' not specified");
+    await (await import("./audit.js")).auditExportCommand(readSettings(flags), { org });
+  },
+};
 
 /** Adds the organisation that a command needs. */
 function addOrganisation(command: Command): Command {
@@ -417,38 +375,14 @@ function addRoleCommands(admin: Command): void {
   );
 }
 
-/** The formats of a command on the host: the default, and that for programs. */
-type HostFormats = readonly [plain: "table" | "text", forPrograms: "json" | "jsonl"];
-
-const TABLE_OR_LINES: HostFormats = ["table", "jsonl"];
-const TEXT_OR_JSON: HostFormats = ["text", "json"];
-const TEXT_OR_LINES: HostFormats = ["text", "jsonl"];
-
-/** `-o` of a command on the host, whose value is whether to print JSON. */
-class HostOutput extends Option {
-  constructor(formats: HostFormats) {
-    super("-o, --output <format>", "format of the output");
-    const [plain, forPrograms] = formats;
-    this.choices(formats).default(false, plain);
-    const check = this.parseArg;
-    this.argParser((text: string, before: unknown) => check?.(text, before) === forPrograms);
-  }
-
-  override attributeName(): string {
-    return "json";
-  }
-}
-
-function addSettings(command: Command, names: readonly SettingName[], formats?: HostFormats): Command {
+function addSettings(command: Command, names: readonly SettingName[], formats?: JsonFormats): Command {
   for (const { flags, help } of names.flatMap((name) => describeFlags(name))) command.option(flags, help);
   for (const name of names) {
     const { formerName }: Setting<unknown> = settings[name];
     if (formerName !== undefined) command.addOption(new Option(`${flagOf(formerName)} <value>`).hideHelp());
   }
   command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
-  if (formats === undefined) return command;
-  const output = new HostOutput(formats);
-  return command.addOption(output).addOption(new FormerFlag("--json", output));
+  return formats === undefined ? command : addJsonOutput(command, formats);
 }
 
 // Files that a command creates in an installation are readable by its user only.

@@ -75,6 +75,34 @@ export class FormerFlag extends Option {
   }
 }
 
+/** The formats of a command that prints a table or a text, or JSON for programs. */
+export type JsonFormats = readonly [plain: "table" | "text", forPrograms: "json" | "jsonl"];
+
+export const TABLE_OR_LINES: JsonFormats = ["table", "jsonl"];
+export const TEXT_OR_JSON: JsonFormats = ["text", "json"];
+export const TEXT_OR_LINES: JsonFormats = ["text", "jsonl"];
+
+/** An `-o` whose value is whether to print JSON. */
+class JsonOutput extends Option {
+  constructor(formats: JsonFormats) {
+    super("-o, --output <format>", "format of the output");
+    const [plain, forPrograms] = formats;
+    this.choices(formats).default(false, plain);
+    const check = this.parseArg;
+    this.argParser((text: string, before: unknown) => check?.(text, before) === forPrograms);
+  }
+
+  override attributeName(): string {
+    return "json";
+  }
+}
+
+/** Adds `-o` of these formats, and its former name `--json`. */
+export function addJsonOutput(command: Command, formats: JsonFormats): Command {
+  const output = new JsonOutput(formats);
+  return command.addOption(output).addOption(new FormerFlag("--json", output));
+}
+
 /**
  * Adds `--yes` to a command that does what cannot be undone. Where nobody can be asked it fails without `--yes`, before it
  * does anything; otherwise the command asks when it knows what about.

@@ -1,16 +1,71 @@
-// The flags of `arbor audit` over the API, and the command that exists over the API only. The others have the names of
-// those on the host, and use the API with `--scope`.
-import type { Command } from "commander";
+// The commands of `arbor audit`. All but `jwks` read the database of the host and, with `--scope`, the API.
+import { type Command, Option, type OptionValues } from "commander";
 import { invalidFlag } from "../../errors.js";
-import { addApiFlag, addFilterFlag, createColumnsOption } from "../flags.js";
+import { addApiFlag, addFilterFlag, addJsonOutput, createColumnsOption, FormerFlag, TABLE_OR_LINES } from "../flags.js";
+import { setMethods } from "../methods.js";
 import type { AuditFlags } from "./run.js";
+
+/** What the commands do without `--scope`. */
+export interface AuditOnHost {
+  /** Adds the flags that a command has on the host only: those of settings, and `--org`. */
+  readonly addFlags: (command: Command, orgHelp: string) => Command;
+  readonly list: (flags: OptionValues) => Promise<void>;
+  readonly tail: (flags: OptionValues) => Promise<void>;
+  readonly verify: (flags: OptionValues) => Promise<void>;
+  readonly export: (flags: OptionValues, command: Command) => Promise<void>;
+}
+
+const orgHelp = "the organisation; all unless set";
+
+/** Adds `audit` and its commands. */
+export function addAuditCommands(arbor: Command, description: string, onHost: AuditOnHost): void {
+  const audit = arbor.command("audit").description(description);
+  const list = onHost.addFlags(audit.command("list").description("print the newest rows first"), orgHelp);
+  const pageSize = new Option("--page-size <rows>", "how many rows at most").default("50");
+  addJsonOutput(list, TABLE_OR_LINES).addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));
+  setMethods(list, "arbor.audit.v1.AuditService/ListEvents");
+  addEventView(addEventListFlags(list, "anywhere")).action(async (flags) => {
+    const { org } = flags;
+    if (isOverApi(flags, { org }, filterFlags)) return (await import("./run.js")).listEvents(flags);
+    await onHost.list(flags);
+  });
+  const tail = onHost.addFlags(audit.command("tail").description("print changes as they happen"), orgHelp);
+  setMethods(addJsonOutput(tail, TABLE_OR_LINES), "arbor.audit.v1.AuditService/TailEvents");
+  addEventView(addEventFlags(tail, "anywhere")).action(async (flags) => {
+    const { org } = flags;
+    if (isOverApi(flags, { org }, filterFlags)) return (await import("./run.js")).tailEvents(flags);
+    await onHost.tail(flags);
+  });
+  const verify = onHost.addFlags(
+    audit.command("verify").description("verify the hash chain and the signatures of the log"),
+    orgHelp,
+  );
+  setMethods(verify, "arbor.audit.v1.AuditService/GetChain", "arbor.audit.v1.AuditService/ListChainEntries");
+  addVerifyFlags(verify).action(async (flags) => {
+    const { org } = flags;
+    if (isOverApi(flags, { org })) return (await import("./verify.js")).verifyLogOverApi(flags);
+    await onHost.verify(flags);
+  });
+  addJwksCommand(audit);
+  const exporting = onHost.addFlags(
+    audit
+      .command("export")
+      .description("print the sealed rows of a log, for others to verify; with --scope its events"),
+    "the organisation",
+  );
+  addEventListFlags(exporting, "over the API").action(async (flags) => {
+    const { org } = flags;
+    if (isOverApi(flags, { org })) return (await import("./run.js")).exportEvents(flags);
+    await onHost.export(flags, exporting);
+  });
+}
 
 /**
  * Adds the flags that select events.
  *
  * @param filters whether the filters work on the host as well
  */
-export function addEventFlags(command: Command, filters: "anywhere" | "over the API"): Command {
+function addEventFlags(command: Command, filters: "anywhere" | "over the API"): Command {
   const prefix = formatPrefix(filters);
   command
     .option(
@@ -28,7 +83,7 @@ export function addEventFlags(command: Command, filters: "anywhere" | "over the 
 }
 
 /** Adds the flags of lists. */
-export function addEventListFlags(command: Command, filters: "anywhere" | "over the API"): Command {
+function addEventListFlags(command: Command, filters: "anywhere" | "over the API"): Command {
   const prefix = formatPrefix(filters);
   return addEventFlags(command, filters)
     .option("--request-id <id>", `${prefix}only changes of this request`)
@@ -40,7 +95,7 @@ export function addEventListFlags(command: Command, filters: "anywhere" | "over 
 }
 
 /** Adds the columns of the table of events, and `--filter`. */
-export function addEventView(command: Command): Command {
+function addEventView(command: Command): Command {
   const names = command.options.map((option) => option.name());
   const filters = ["subject", "actor", "type", "request-id", "since", "until"].filter((name) => names.includes(name));
   return addFilterFlag(command, filters).addOption(createColumnsOption());
@@ -51,7 +106,7 @@ function formatPrefix(filters: "anywhere" | "over the API"): string {
 }
 
 /** Adds the flags of verification over the API. */
-export function addVerifyFlags(command: Command): Command {
+function addVerifyFlags(command: Command): Command {
   command
     .option("--scope <uid-or-name>", "verify over the API: the log of this organisation")
     .option("--jwks <file>", "with --scope: the only keys that may sign the log, as `arbor audit jwks` prints them")
@@ -65,7 +120,7 @@ export function addVerifyFlags(command: Command): Command {
 }
 
 /** Adds `jwks` to `audit`. */
-export function addJwksCommand(audit: Command): void {
+function addJwksCommand(audit: Command): void {
   const jwks = audit.command("jwks").description("print the public keys of the audit log, over the API");
   jwks
     .requiredOption("--scope <uid-or-name>", "an organisation whose log the caller may verify")
@@ -77,11 +132,11 @@ export function addJwksCommand(audit: Command): void {
 }
 
 /** The flags that select events. */
-export const filterFlags = ["subject", "actor", "type", "requestId", "since", "until"] as const;
+const filterFlags = ["subject", "actor", "type", "requestId", "since", "until"] as const;
 const remoteFlags = [...filterFlags, "api", "tokenFile", "jwks", "expectHead", "state"] as const;
 
 /** The values of flags of the API. */
-export type RemoteFlags = AuditFlags & { readonly [name in (typeof remoteFlags)[number]]?: string };
+type RemoteFlags = AuditFlags & { readonly [name in (typeof remoteFlags)[number]]?: string };
 
 /**
  * Whether a command uses the API, which it does with `--scope`.
@@ -90,7 +145,7 @@ export type RemoteFlags = AuditFlags & { readonly [name in (typeof remoteFlags)[
  * @param shared the flags of the API that the command on the host has as well
  * @throws CommandError INVALID_ARGUMENT for flags of both
  */
-export function isOverApi(
+function isOverApi(
   flags: RemoteFlags,
   hostFlags: Readonly<Record<string, unknown>>,
   shared: readonly (typeof remoteFlags)[number][] = [],
