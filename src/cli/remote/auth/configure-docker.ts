@@ -1,9 +1,10 @@
 // `arbor auth configure-docker` makes docker get its credentials for a registry from `arbor`. It writes a program,
 // `docker-credential-arbor`, and an entry with its name to docker's configuration.
 
+import { existsSync } from "node:fs";
 import { mkdir, readFile, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { escapeControls } from "../../output/terminal.js";
@@ -47,7 +48,8 @@ export async function configureDockerCommand(flags: ConfigureDockerFlags): Promi
     if (before !== undefined && before !== HELPER) print(`before, it got them from docker-credential-${before}`);
     return { ...stored, registries: new Map(stored.registries).set(host, { api, ...(workload && { workload }) }) };
   });
-  if (!isOnPath(binDir)) {
+  // Also that of the package of the command line, which npm has installed.
+  if (!isOnPath(`docker-credential-${HELPER}`)) {
     process.stderr.write(`arbor: warning: docker will not find the helper: add ${binDir} to PATH\n`);
   }
 }
@@ -138,6 +140,6 @@ async function writeHelper(binDir: string, command: readonly string[]): Promise<
   return file;
 }
 
-function isOnPath(directory: string): boolean {
-  return (process.env.PATH ?? "").split(":").some((entry) => entry !== "" && resolve(entry) === resolve(directory));
+function isOnPath(program: string): boolean {
+  return (process.env.PATH ?? "").split(delimiter).some((entry) => entry !== "" && existsSync(join(entry, program)));
 }
