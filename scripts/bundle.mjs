@@ -1,7 +1,8 @@
 // Bundles the program `dist/main.js` with the libraries that it imports: a start then reads a few files instead of some
 // 700. The modules that the compiler wrote stay beside it for programs that import them.
 //
-// An argument names another folder than `dist`, which has the compiled modules as well.
+// An argument names another folder than `dist`, which has the compiled modules as well. More arguments name other programs
+// than `main.ts`: those of the package of the command line (scripts/package-npm.mjs).
 //
 // Native modules and packages that find files of their own stay outside. A command loads its chunks when it is called.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,11 +29,12 @@ const WITH_SERVICE = [
 ];
 
 const src = resolve("src");
-const [out = "dist"] = process.argv.slice(2);
+const [out = "dist", ...programs] = process.argv.slice(2);
 rmSync(join(out, CHUNKS), { recursive: true, force: true });
 const { metafile } = await build({
-  entryPoints: [join(src, "main.ts")],
+  entryPoints: (programs.length > 0 ? programs : ["main.ts"]).map((program) => join(src, program)),
   outdir: out,
+  entryNames: "[name]",
   chunkNames: `${CHUNKS}/[name]-[hash]`,
   bundle: true,
   splitting: true,

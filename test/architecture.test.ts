@@ -140,7 +140,10 @@ const sources = filesIn("src");
 const edges = new Map(sources.map((file) => [file, findImports(file, readFileSync(file, "utf8"))]));
 const imports = [...edges.values()].flat();
 /** The files that every command starts with. */
-const startFiles = ["src/main.ts", "src/cli/program.ts", "src/cli/host/commands.ts"];
+const startFiles = [
+  ...["src/main.ts", "src/cli/program.ts", "src/cli/host/commands.ts"],
+  ...["arbor", "docker-credential-arbor", "host-commands"].map((name) => `src/cli/package/${name}.ts`),
+];
 
 test("rooms import only what their row of the table allows", () => {
   assert.ok(imports.length > 200, "the imports were not found");
