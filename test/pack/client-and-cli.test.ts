@@ -99,6 +99,12 @@ describe("the package of the client", () => {
     ]) {
       assert.equal((await compile(options)).stdout, "", JSON.stringify(options));
     }
+    // The control: the types of connect need what those of the client include.
+    const index = join(folder, "node_modules", packages.scope, "client/dist/client/index.d.ts");
+    const text = fs.readFileSync(index, "utf8");
+    fs.writeFileSync(index, text.replace('/// <reference lib="dom" />', ""));
+    const { stdout: fault } = await compile({ module: "node16", lib: ["es2022"], noEmit: true });
+    assert.match(fault, /Cannot find name 'HeadersInit'/);
 
     const event = join(folder, "event.json");
     fs.writeFileSync(event, JSON.stringify(await receiveEvent()));
