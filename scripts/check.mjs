@@ -11,9 +11,9 @@ import { text } from "node:stream/consumers";
 const bin = (name) => join("node_modules", ".bin", name);
 const contract = join("..", "shared", "contract", "check.mjs");
 
-const settings = [join("docs", "settings.md"), join("docs", "settings.schema.json")];
+const pages = ["settings.md", "settings.schema.json", "commands.md", "roles.md"].map((name) => join("docs", name));
 const snapshotGenerated = () =>
-  snapshot("proto") + snapshot("gen") + settings.map((file) => readFileSync(file, "utf8")).join("");
+  snapshot("proto") + snapshot("gen") + pages.map((file) => readFileSync(file, "utf8")).join("");
 
 // What reads proto/ or gen/ waits until they are written anew.
 await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]), generate()]);
@@ -31,7 +31,7 @@ async function generate() {
   const before = snapshotGenerated();
   await step("generate", process.execPath, ["scripts/gen.mjs"]);
   if (snapshotGenerated() !== before)
-    fail("gen/, a v2 folder of proto/ or docs/settings was stale: commit what `npm run gen` wrote");
+    fail("gen/, a v2 folder of proto/ or a generated page of docs/ was stale: commit what `npm run gen` wrote");
 }
 
 async function checkContract() {

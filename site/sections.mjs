@@ -23,7 +23,7 @@ export const sections = [
   {
     title: "Reference",
     lead: "Look up a method, a setting, an error, an event, a command or a role.",
-    pages: ["resources", "api-rules", "settings", "events", "cli", "v1"],
+    pages: ["resources", "api-rules", "errors", "settings", "events", "cli", "commands", "roles", "v1"],
   },
   {
     title: "Operate",

@@ -18,14 +18,16 @@ const { sections, madePages } = (await import(pathToFileURL(join(PROJECT, "site/
 };
 
 const pages = readdirSync(SITE, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
-const textOf = (page: string) => readFileSync(join(SITE, page), "utf8");
+const files = new Set(readdirSync(SITE, { recursive: true, encoding: "utf8" }));
+const texts = new Map(pages.map((page) => [page, readFileSync(join(SITE, page), "utf8")]));
+const textOf = (page: string) => texts.get(page) ?? "";
 
 test("every page of docs/ is in exactly one section", () => {
-  const files = readdirSync(join(PROJECT, "docs"))
+  const names = readdirSync(join(PROJECT, "docs"))
     .filter((name) => name.endsWith(".md"))
     .map((name) => name.slice(0, -".md".length));
   const placed = sections.flatMap((section) => section.pages).filter((name) => !madePages.includes(name));
-  assert.deepEqual([...placed].sort(), files.sort());
+  assert.deepEqual([...placed].sort(), names.sort());
 });
 
 test("the sections are in the order in which people need them", () => {
@@ -56,6 +58,21 @@ test("every page has one title and leads to all others of the menu", () => {
   }
 });
 
+test("every reason of an error and every precondition is on the page of errors, and no other", () => {
+  const page = readFileSync(join(PROJECT, "docs/errors.md"), "utf8");
+  const named = new Set([...page.matchAll(/`([A-Z_]{4,})`/g)].map(([, name = ""]) => name));
+  const sources = readdirSync(join(PROJECT, "src"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => readFileSync(join(PROJECT, "src", name), "utf8"));
+  const thrown = sources.flatMap((text) =>
+    [...text.matchAll(/failedPrecondition\(\s*"([A-Z_]+)"/g)].map(([, type = ""]) => type),
+  );
+  const [, union = ""] = /type ErrorReason =(.*?);/s.exec(sources.join("\n")) ?? [];
+  const reasons = [...union.matchAll(/"([A-Z_]+)"/g)].map(([, reason = ""]) => reason);
+  assert.ok(thrown.length > 50 && reasons.length === 13, `${thrown.length} ${reasons.length}`);
+  assert.deepEqual([...named].sort(), [...new Set([...thrown, ...reasons])].sort());
+});
+
 function linksOf(page: string): string[] {
   return [...textOf(page).matchAll(/\s(?:href|src)="([^"]*)"/g)]
     .map(([, target = ""]) => target)
@@ -69,10 +86,6 @@ function leadsSomewhere(page: string, target: string): boolean {
   const [path = "", anchor] = target.split("#");
   const file = path === "" ? page : posix.normalize(posix.join(posix.dirname(page), path));
   if (OUTSIDE.includes(file)) return true;
-  if (!isFile(file)) return false;
+  if (!files.has(file)) return false;
   return anchor === undefined || new RegExp(`\\sid="${anchor}"`).test(textOf(file));
-}
-
-function isFile(path: string): boolean {
-  return readdirSync(SITE, { recursive: true, encoding: "utf8" }).includes(path);
 }

@@ -13,8 +13,10 @@ import { mount } from "../../../src/pipeline/mount.js";
 import type { MountHttpRule } from "../../../src/pipeline/mount-options.js";
 import type { RouteGroup } from "../../../src/transport/http/health-routes.js";
 import { createSite } from "../../../src/transport/openapi/site.js";
+import { nameService } from "../../../src/transport/openapi/tags.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { LibraryService } from "../../support/library/library_pb.js";
+import { readDocument } from "../../support/openapi/request.js";
 import { PROJECT } from "../../support/project.js";
 import { requestH1, requestH2 } from "../../support/requests.js";
 import { tempDir } from "../../support/temp-dir.js";
@@ -189,6 +191,22 @@ test("no page has a script or a style in it, and its policy admits neither", asy
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; " +
       "frame-ancestors 'none'",
   );
+});
+
+test("every operation is on the page of its resource", async () => {
+  const { tags, paths } = await readDocument(harness.url);
+  const shown = new Map(tags.map((tag) => [tag.name, nameService(tag.name).resource]));
+  const operations = Object.values(paths).flatMap((path) => Object.values(path));
+  assert.ok(operations.length > 200);
+  for (const { tags: [tag = ""] = [], operationId } of operations) {
+    const page = `resources/${(shown.get(tag) ?? "").toLowerCase().replaceAll(" ", "-")}.html`;
+    const method = operationId.replace(/_\d+$/, "").split("_").at(-1);
+    assert.match(
+      readFileSync(join(SITE, page), "utf8"),
+      new RegExp(`<h[23] id="[^"]*">${method}</h`),
+      `${page} ${method}`,
+    );
+  }
 });
 
 test("the files are read when somebody asks for them", async () => {

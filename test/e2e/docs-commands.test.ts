@@ -1,0 +1,119 @@
+// The commands of the documentation that are marked `sh run`, as they stand, in the order of their page: in a shell, with a
+// server of an organisation `acme.example` and the token of its owner. docs/first-hour.md has a test of its own
+// (test/browser/first-hour.test.ts), because people and a registry take part.
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
+import { freePort } from "../support/free-port.js";
+import { PROJECT, scriptArguments } from "../support/project.js";
+import { tempDir } from "../support/temp-dir.js";
+import { waitUntil } from "../support/wait-until.js";
+
+const ARBOR = [process.execPath, ...scriptArguments("src/main.ts")].map((part) => `'${part}'`).join(" ");
+/** The pages whose blocks a test of their own runs. */
+const ELSEWHERE = ["docs/first-hour.md"];
+
+/** What a page says is there already. */
+const setups: Readonly<Record<string, string>> = {
+  "docs/workloads.md": "arbor iam groups create --parent acme.example --name platform",
+};
+
+const pages = ["README.md", ...readdirSync(join(PROJECT, "docs")).map((name) => `docs/${name}`)].filter((page) =>
+  page.endsWith(".md"),
+);
+
+/** The blocks of a page that are marked, without the name of the language. */
+function marksOf(page: string): { readonly mark: string; readonly commands: string }[] {
+  const text = readFileSync(join(PROJECT, page), "utf8");
+  return [...text.matchAll(/^```sh (\S+)\n(.*?)^```$/gms)].map(([, mark = "", commands = ""]) => ({ mark, commands }));
+}
+
+describe("the commands of the documentation", () => {
+  it("are marked on some pages, and every mark is one that a test runs", () => {
+    const marked = pages.filter((page) => marksOf(page).length > 0);
+    for (const page of ["README.md", "docs/concepts.md", "docs/cli.md", "docs/backup.md"])
+      assert.ok(marked.includes(page), page);
+    for (const page of marked) {
+      if (ELSEWHERE.includes(page)) continue;
+      assert.deepEqual(new Set(marksOf(page).map(({ mark }) => mark)), new Set(["run"]), page);
+    }
+  });
+
+  for (const page of pages.filter((one) => !ELSEWHERE.includes(one) && marksOf(one).length > 0)) {
+    it(`of ${page} do what it says`, async () => {
+      const blocks = marksOf(page).map(({ commands }) => commands);
+      const world = await createWorld();
+      // The first block of README.md creates the organisation, before there is a server.
+      if (page === "README.md") await succeed(world.run(blocks.shift() ?? ""));
+      else await world.bootstrap();
+      const server = await world.serve();
+      try {
+        await succeed(world.run([setups[page] ?? "", ...blocks].join("\n")));
+      } finally {
+        server.child.kill("SIGTERM");
+        await server.ended;
+      }
+    });
+  }
+
+  it("fail if they are wrong, of which this is the control", async () => {
+    const world = await createWorld();
+    for (const commands of ["arbor iam grups list", "curl http://127.0.0.1:9/"]) {
+      assert.notEqual((await world.run(commands).ended).code, 0, commands);
+    }
+  });
+});
+
+async function createWorld() {
+  const directory = tempDir();
+  const listen = `127.0.0.1:${await freePort()}`;
+  const data = join(directory, "data");
+  const api = `http://${listen}`;
+  mkdirSync(join(directory, "backups"));
+  const env = {
+    ARBOR_DATA: data,
+    ARBOR_LISTEN: listen,
+    ARBOR_API: api,
+    ARBOR_CREDENTIALS: join(directory, "credentials.json"),
+    ARBOR_LOG_LEVEL: "error",
+  };
+  let owner: { readonly TOKEN: string; readonly ORG: string } | undefined;
+
+  function runShell(commands: string): Running {
+    const script = [
+      "set -euo pipefail",
+      `cd '${directory}'`,
+      `arbor() { ${ARBOR} "$@"; }`,
+      'curl() { command curl --silent --show-error --fail-with-body "$@"; }',
+      // Where the pages suppose that things are.
+      commands
+        .replaceAll("npm run -s arbor -- ", "arbor ")
+        .replaceAll("http://127.0.0.1:8080", api)
+        .replaceAll("/var/backups/arbor", join(directory, "backups"))
+        .replaceAll("/var/lib/arbor", data),
+    ].join("\n");
+    return run("bash", ["-c", script], { ...env, ...(owner && { ...owner, ARBOR_TOKEN: owner.TOKEN }) });
+  }
+
+  return {
+    run: runShell,
+    async bootstrap(): Promise<void> {
+      const { stdout } = await succeed(runShell("arbor bootstrap --org acme.example --json"));
+      const { token, group } = JSON.parse(stdout) as { token: string; group: string };
+      owner = { TOKEN: token, ORG: group };
+    },
+    async serve(): Promise<Running> {
+      const server = run("bash", ["-c", `exec ${ARBOR} serve`], env);
+      await waitUntil(async () => (await fetch(`${api}/readyz`).catch(() => undefined))?.status === 200);
+      return server;
+    },
+  };
+}
+
+async function succeed(running: Running): Promise<Ended> {
+  const ended = await running.ended;
+  assert.equal(ended.code, 0, ended.stderr + ended.stdout);
+  return ended;
+}
