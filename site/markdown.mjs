@@ -34,8 +34,14 @@ export function changeRules(md, urls, titles) {
   });
 
   // What is wider than the screen scrolls in itself, also by keyboard.
-  rules.table_open = () => '<div class="wide" tabindex="0" role="region" aria-label="Table">\n<table>\n';
+  rules.table_open = () => '<div class="wide" tabindex="0" role="group" aria-label="Table">\n<table>\n';
   rules.table_close = () => "</table>\n</div>\n";
+  md.core.ruler.push("headers", ({ tokens }) => {
+    for (const [i, token] of tokens.entries()) {
+      // A column without a name has no header.
+      if (token.type === "th_open" && tokens[i + 1].content === "") token.tag = tokens[i + 2].tag = "td";
+    }
+  });
   for (const cell of ["th_open", "td_open"]) {
     rules[cell] = (tokens, i, options, env, self) => {
       const style = tokens[i].attrGet("style");
@@ -46,14 +52,7 @@ export function changeRules(md, urls, titles) {
       return renderDefault(tokens, i, options, env, self);
     };
   }
-  rules.fence = (tokens, i) => {
-    const [language = ""] = tokens[i].info.trim().split(/\s+/);
-    const label = language === "" ? "Text" : language;
-    return (
-      `<pre tabindex="0" role="region" aria-label="Example: ${md.utils.escapeHtml(label)}"><code>` +
-      `${md.utils.escapeHtml(tokens[i].content)}</code></pre>\n`
-    );
-  };
+  rules.fence = (tokens, i) => `<pre tabindex="0"><code>${md.utils.escapeHtml(tokens[i].content)}</code></pre>\n`;
   rules.code_block = rules.fence;
 
   // A link that is called after its file is called after the page.

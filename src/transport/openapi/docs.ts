@@ -25,8 +25,16 @@ const PAGE = `<!doctype html>
     <link rel="icon" href="/docs/favicon-32x32.png?v=${UI_VERSION}">
   </head>
   <body>
-    <main id="ui"></main>
-    <noscript>The API is described in <a href="/openapi.json">openapi.json</a>.</noscript>
+    <main>
+      <header class="swagger-ui wrapper">
+        <p><a href="/docs/">Documentation</a></p>
+        <h1>API</h1>
+        <p>Find an operation, read what it takes and answers, and try it with your token. Every operation is a gRPC method
+        too, on the same host and port. <a href="/docs/resources.html">API by resource</a> has the same without a form, and
+        <a href="/openapi.json">openapi.json</a> for programs.</p>
+      </header>
+      <div id="ui"></div>
+    </main>
     <script src="/docs/swagger-ui-bundle.js?v=${UI_VERSION}"></script>
     <script src="/docs/start.js"></script>
   </body>
@@ -53,6 +61,7 @@ function forPeople(document) {
     operation.description = [operation.description, "The token is another one: " + schemes[other].description]
       .filter(Boolean).join("\\n\\n");
   }
+  document.servers = [{ url: "/" }];
   document.components.securitySchemes = { [BEARER]: schemes[BEARER] };
   return document;
 }
@@ -65,6 +74,23 @@ function filterOperations(groups, phrase) {
     .filter((group) => group.get("operations").size > 0);
 }
 
+// In place of the layout of Swagger UI, whose headings and landmarks are not those of a page.
+function ApiLayout({ React, getComponent }) {
+  const show = (name, ...rest) => React.createElement(getComponent(name, true), ...rest);
+  return React.createElement("div", { className: "swagger-ui" },
+    React.createElement(getComponent("SvgAssets")),
+    show("errors"),
+    React.createElement("div", { className: "wrapper authorize" }, show("AuthorizeBtnContainer")),
+    React.createElement("h2", { className: "wrapper" }, "Resources"),
+    show("FilterContainer"),
+    show("operations"));
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", followScheme);
+followScheme();
+
 fetch("/openapi.json")
   .then((response) => response.json())
   .then((document) => SwaggerUIBundle({
@@ -76,12 +102,39 @@ fetch("/openapi.json")
     defaultModelsExpandDepth: -1,
     displayRequestDuration: true,
     validatorUrl: null,
-    plugins: [{ fn: { opsFilter: filterOperations } }],
+    layout: "ApiLayout",
+    plugins: [
+      { fn: { opsFilter: filterOperations } },
+      ({ React, getComponent }) => ({
+        components: {
+          ApiLayout: () => ApiLayout({ React, getComponent }),
+          // A link in a button can be used by nobody who has no mouse; the address changes without it.
+          DeepLink: ({ text }) => React.createElement("span", null, text),
+        },
+      }),
+    ],
   }));
 `;
 
-// Names of services and paths are longer than the screen of a telephone is wide.
+// Names of services and paths are longer than the screen of a telephone is wide, and some colours of Swagger UI cannot be
+// told from their background.
 const STYLE = `body { margin: 0; }
+.swagger-ui.wrapper, .swagger-ui .wrapper { box-sizing: border-box; padding-top: 0; }
+.swagger-ui a, .swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { color: #0a56a6; }
+.swagger-ui .btn.authorize { border-color: #0a56a6; }
+.swagger-ui .btn.authorize svg { fill: #0a56a6; }
+.dark-mode .swagger-ui a, .dark-mode .swagger-ui .btn.authorize, .dark-mode .swagger-ui .btn.authorize span { color: #8fc1ff; }
+.dark-mode .swagger-ui .btn.authorize { border-color: #8fc1ff; }
+.dark-mode .swagger-ui .btn.authorize svg { fill: #8fc1ff; }
+.swagger-ui .opblock-summary-method { background: #33414f !important; color: #fff !important; }
+.swagger-ui .opblock.opblock-deprecated { opacity: 1; }
+.swagger-ui .parameter__in, .swagger-ui .prop-format, .swagger-ui .parameter__type { color: #3b4151; }
+.dark-mode .swagger-ui .parameter__in, .dark-mode .swagger-ui .prop-format,
+.dark-mode .swagger-ui .opblock.opblock-deprecated .opblock-summary-path__deprecated { color: #d5dade; }
+.swagger-ui .highlight-code pre, .swagger-ui .highlight-code > .microlight {
+  max-height: none; overflow: visible !important; white-space: pre-wrap; overflow-wrap: anywhere;
+}
+.swagger-ui header p { font-size: 16px; line-height: 1.5; }
 .swagger-ui .opblock-tag { overflow-wrap: anywhere; }
 @media (max-width: 640px) {
   .swagger-ui .wrapper { padding: 0 10px; }
