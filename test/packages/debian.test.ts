@@ -183,6 +183,7 @@ describe("in a Debian without systemd, the package", () => {
     assert.equal(await ownership("usr/lib/arbor/dist/main.js"), "root:root 755");
     const page = readFileSync(join(PROJECT, "docs/settings.md"), "utf8");
     assert.equal(readFileSync(at("usr/share/doc/arbor/docs/settings.md"), "utf8"), page);
+    assert.match(readFileSync(at("usr/lib/arbor/dist/site/index.html"), "utf8"), /<h1>Documentation<\/h1>/);
     const { stdout: entry } = await must(system, "getent", "passwd", "arbor");
     assert.match(entry, /^arbor:x:[1-9]\d{2}:[1-9]\d{2}:[^:]*:\/var\/lib\/arbor:\/usr\/sbin\/nologin\n$/);
     assert.ok(lstatSync(at(ENABLED)).isSymbolicLink(), "it is enabled for the next start of a system with systemd");
