@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 
 /**
  * Folders of tests that need PostgreSQL, a browser, Python, a container registry, Prometheus, proxies, packages of Debian, the
- * npm registry or an idle machine.
+ * npm registry, programs of several languages or an idle machine.
  */
 export const SEPARATE = [
   "pg",
@@ -16,6 +16,7 @@ export const SEPARATE = [
   "proxies",
   "packages",
   "hostile",
+  "examples",
 ];
 
 /** The paths of the tests in `directory`, without those in folders named in `skipped`. */

@@ -18,7 +18,7 @@ export const sections = [
   {
     title: "How-to",
     lead: "One task on each page.",
-    pages: ["cli-auth", "login", "workloads", "registry", "client", "audit", "advisories", "migration"],
+    pages: ["cli-auth", "login", "workloads", "registry", "client", "stubs", "audit", "advisories", "migration"],
   },
   {
     title: "Reference",

@@ -1,6 +1,7 @@
 // The commands of the documentation that are marked `sh run`, as they stand, in the order of their page: in a shell, with a
-// server of an organisation `acme.example` and the token of its owner. docs/first-hour.md has a test of its own
-// (test/browser/first-hour.test.ts), because people and a registry take part.
+// server of an organisation `acme.example` and the token of its owner. Two pages have tests of their own: docs/first-hour.md
+// (test/browser/first-hour.test.ts), because people and a registry take part, and docs/stubs.md (test/examples/stubs.test.ts),
+// because programs of other languages do.
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +14,7 @@ import { waitUntil } from "../support/wait-until.js";
 
 const ARBOR = [process.execPath, ...scriptArguments("src/main.ts")].map((part) => `'${part}'`).join(" ");
 /** The pages whose blocks a test of their own runs. */
-const ELSEWHERE = ["docs/first-hour.md"];
+const ELSEWHERE = ["docs/first-hour.md", "docs/stubs.md"];
 
 /** What a page says is there already. */
 const setups: Readonly<Record<string, string>> = {

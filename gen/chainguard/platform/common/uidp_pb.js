@@ -10,7 +10,7 @@ import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file chainguard/platform/common/uidp.proto.
  */
 export const file_chainguard_platform_common_uidp = /*@__PURE__*/
-  fileDesc("CiVjaGFpbmd1YXJkL3BsYXRmb3JtL2NvbW1vbi91aWRwLnByb3RvEhpjaGFpbmd1YXJkLnBsYXRmb3JtLmNvbW1vbiJtCgpVSURQRmlsdGVyEhQKDGFuY2VzdG9yc19vZhgBIAEoCRIWCg5kZXNjZW5kYW50c19vZhgCIAEoCRITCgtjaGlsZHJlbl9vZhgDIAEoCRIPCgdpbl9yb290GAQgASgIEgsKA2lkcxgFIAMoCWIGcHJvdG8z");
+  fileDesc("CiVjaGFpbmd1YXJkL3BsYXRmb3JtL2NvbW1vbi91aWRwLnByb3RvEhpjaGFpbmd1YXJkLnBsYXRmb3JtLmNvbW1vbiJtCgpVSURQRmlsdGVyEhQKDGFuY2VzdG9yc19vZhgBIAEoCRIWCg5kZXNjZW5kYW50c19vZhgCIAEoCRITCgtjaGlsZHJlbl9vZhgDIAEoCRIPCgdpbl9yb290GAQgASgIEgsKA2lkcxgFIAMoCUI2WjRhcmJvci1wbGF0Zm9ybS9nZW4vY2hhaW5ndWFyZC9wbGF0Zm9ybS9jb21tb247Y29tbW9uYgZwcm90bzM");
 
 /**
  * Describes the message chainguard.platform.common.UIDPFilter.
