@@ -114,12 +114,11 @@ describe("Go", { skip: NO_GO }, () => {
       'cp -r "$ARBOR"/examples/go/{go.mod,go.sum,stubs} .',
       "export GOBIN=$PWD/bin PATH=$PWD/bin:$PATH",
       "go install tool",
-      'mkdir sdk mixed; cp stubs/go.mod sdk/; sed -i "s#^module .*#module chainguard.dev/sdk#" sdk/go.mod',
+      'mkdir sdk; cp stubs/go.mod sdk/; sed -i "s#^module .*#module chainguard.dev/sdk#" sdk/go.mod',
       "go mod edit -require=chainguard.dev/sdk@v0.0.0 -replace=chainguard.dev/sdk=./sdk",
       "protoc -I published --go_out=sdk --go_opt=module=chainguard.dev/sdk published/*.proto",
       blockOf(PAGE, "sdk"),
-      'PATHS="-I $ARBOR/proto -I $ARBOR/node_modules/google-proto-files"',
-      'protoc $PATHS --go_out=stubs --go_opt=module=arbor-platform "$ARBOR"/proto/chainguard/platform/common/*.proto',
+      'protoc -I "$ARBOR/proto" --go_out=stubs --go_opt=module=arbor-platform chainguard/platform/common/uidp.proto',
     ];
     await follow(protoc.join("\n"), cwd);
   });

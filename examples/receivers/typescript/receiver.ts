@@ -1,6 +1,6 @@
 // Receives events and verifies them. See ../README.md for its variables.
 import { createServer, type IncomingMessage } from "node:http";
-import { EventRejected, eventVerifier } from "arbor-platform/client";
+import { EventRejected, eventVerifier } from "@arbor-platform/client";
 
 // The largest body of an event, with some room for who has made the change.
 const MAX_BYTES = 5 * 1024 * 1024;
