@@ -121,14 +121,15 @@ async function rejectUnknownVariables(command: Command): Promise<void> {
 
 /**
  * Rejects empty texts in place of uids, which scripts make of variables that are not set: a list would filter nothing, and a
- * group would become an organisation. Only `update` clears a field with one.
+ * group would become an organisation. Only `update` clears a field with one, and rows of the audit log that belong to no
+ * organisation are those of an empty one.
  */
 function rejectEmptyUids(command: Command): void {
   const rule = "is empty, as a variable that is not set; it must be a uid or a name";
   for (const [i, argument] of command.registeredArguments.entries()) {
     if (argument.name().startsWith("uid") && command.args[i] === "") throw invalidFlag(argument.name(), rule);
   }
-  if (command.name() === "update") return;
+  if (command.name() === "update" || command.parent?.name() === "audit") return;
   for (const option of command.options) {
     if (!/<(uid|group)/.test(option.flags) || option.defaultValue === "") continue;
     const values = [command.getOptionValue(option.attributeName())].flat();
