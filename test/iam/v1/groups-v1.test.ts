@@ -79,9 +79,9 @@ describe("groups", () => {
     assert.deepEqual(json?.resourceLimits, { idps: 100, repositories: 10_000 });
     assert.deepEqual((await put(json ?? {})).json?.kind, "ORG_KIND_CUSTOMER", "what was read is accepted");
     const by = (command: string) => `is set by the operator alone, with \`arbor admin ${command}\``;
-    const quota = by("quota set");
+    const quota = by("quotas set");
     const rejected: readonly (readonly [body: object, expected: Expected])[] = [
-      [{ kind: 1 }, notPermittedField(["kind", `kind ${by("group verify UID --kind KIND")}`])],
+      [{ kind: 1 }, notPermittedField(["kind", `kind ${by("groups verify UID --kind KIND")}`])],
       [{ resourceLimits: { idps: 101 } }, notPermittedField(["resourceLimits.idps", `idps ${quota}`])],
       [{ resourceLimits: { clusters: 9 } }, notPermittedField(["resourceLimits.clusters", `clusters ${quota}`])],
       [{ status: 3 }, invalid(["status", "status is set by the service alone"])],
@@ -90,7 +90,7 @@ describe("groups", () => {
       assert.deepEqual((await put({ name: "acme.example", description: "lost", ...body })).outcome, expected);
     }
     const created = await v1("POST", `/groups/${world.child}`, { name: "x", verified: true });
-    assert.deepEqual(created.outcome, notPermittedField(["verified", `verified ${by("group verify UID")}`]));
+    assert.deepEqual(created.outcome, notPermittedField(["verified", `verified ${by("groups verify UID")}`]));
     const overGrpc = connection.client(Groups).create({ parent: world.child, group: { name: "x", kind: 2 } });
     await assert.rejects(overGrpc, { code: Code.PermissionDenied });
     const renamed = await restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, { name: "other" });

@@ -209,7 +209,7 @@ describe("arbor api call", () => {
     [["NoService/List"], /there is no method NoService\/List: see `arbor api list`/],
     [["sService/ListGroups"], /there is no method sService\/ListGroups/],
     [["Create"], /Create is the end of several names: .*chainguard\.platform\.iam\.Groups\/Create/],
-    [["GroupsService/GetGroup", "-f", "/nowhere/at/all"], /\/nowhere\/at\/all cannot be read \(ENOENT\)/],
+    [["GroupsService/GetGroup", "-f", "/nowhere/at/all"], /--file: cannot read \/nowhere\/at\/all: no such file/],
     [["GroupsService/GetGroup", "-o", "table"], /Allowed choices are json, jsonl, yaml/],
   ];
   for (const [args, error] of rejected) {
