@@ -1,6 +1,6 @@
 // docs/stubs.md as it stands: what generators of other languages need of a checkout, and that what they make works.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { PROJECT } from "../support/project.js";
@@ -138,9 +138,7 @@ describe("Go", { skip: NO_GO }, () => {
   });
 
   it("starts a program with the SDK and stubs of proto/arbor that import it", async () => {
-    const own = ["access", "audit", "bindings", "events", "sessions"].map(
-      (name) => `arbor-platform/gen/arbor/${name}/v1`,
-    );
+    const own = readdirSync(join(PROJECT, "proto/arbor")).map((name) => `arbor-platform/gen/arbor/${name}/v1`);
     await start("chainguard.dev/sdk/proto/common", ...own);
     assert.match(readFileSync(join(cwd, "stubs/gen/arbor/audit/v1/audit.pb.go"), "utf8"), /chainguard\.dev\/sdk/);
   });
