@@ -8,7 +8,7 @@ import type { UnitOptions } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
 import type { RequestProtocol, RequestRecord } from "../telemetry/request-record.js";
 import { addMappedGrants } from "./auth/authorize.js";
-import type { Caller } from "./auth/caller.js";
+import type { Caller, CapabilityBit } from "./auth/caller.js";
 import type { FieldSpelling } from "./field-names.js";
 import { principalKey } from "./mount-options.js";
 import type { Reservation } from "./resource/reservation.js";
@@ -251,15 +251,18 @@ export class UnaryCall extends CallContext {
    *
    * @param uidp the filter of the request by uids
    * @param named the uid of another filter; empty for none
+   * @param needed what the caller must hold in the groups; what the method declares unless given
    */
   async visibleGroups(
     uidp?: { readonly descendantsOf: string; readonly childrenOf: string },
     named = "",
+    needed?: readonly CapabilityBit[],
   ): Promise<readonly string[]> {
-    let visible = this.caller.visibleGroups();
+    const seenBy = (caller: Caller) => (needed === undefined ? caller : caller.withNeeded(needed)).visibleGroups();
+    let visible = seenBy(this.caller);
     for (const scope of [uidp?.descendantsOf ?? "", uidp?.childrenOf ?? "", named]) {
       if (!isUidp(scope) || visible.some((top) => isWithin(scope, top))) continue;
-      visible = maximalOf([...visible, ...(await this.callerAt(scope)).visibleGroups()]);
+      visible = maximalOf([...visible, ...seenBy(await this.callerAt(scope))]);
     }
     return visible;
   }

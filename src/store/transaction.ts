@@ -17,6 +17,7 @@ import { Audit } from "./audit/log.js";
 import { EventDeliveries } from "./events/deliveries.js";
 import { EventPositions } from "./events/positions.js";
 import { GrantReader } from "./iam/access.js";
+import { AccessQuestions } from "./iam/access-questions.js";
 import { AccessRequests } from "./iam/access-requests.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
 import { GroupInvites } from "./iam/group-invites.js";
@@ -91,6 +92,10 @@ export class Transaction implements Executor {
   get access(): GrantReader {
     this.#access ??= new GrantReader(this);
     return this.#access;
+  }
+
+  get accessQuestions(): AccessQuestions {
+    return new AccessQuestions(this);
   }
 
   get groups(): Groups {

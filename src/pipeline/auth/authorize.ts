@@ -65,9 +65,23 @@ export async function authorize(
   const { identityUid, keyId } = principal;
   const rows = addMappedGrants(principal, tx.access.findGrantsAt(identityUid, lineageOf(uid), keyId), tx);
   const caller = buildCaller(principal, capabilities, await rows);
+  if (!mayCallAt(guard, caller, uid)) throw permissionDenied(`${formatCapabilities(capabilities)} at ${uid}`);
+  return caller;
+}
+
+/**
+ * Whether a caller may call a method about the resource `uid`.
+ *
+ * @param caller with its grants at the resource and above it
+ */
+export function mayCallAt(
+  { capabilities, ownIdentity }: Pick<Guard, "capabilities" | "ownIdentity">,
+  caller: Caller,
+  uid: string,
+): boolean {
   // A limited token grants no more than its limit, which is about groups.
-  const isOwn = guard.ownIdentity === true && uid === identityUid && parentOf(uid) === undefined && caller.unlimited;
-  return isOwn ? caller : requireCapabilities(uid, capabilities, caller);
+  const isOwn = ownIdentity === true && uid === caller.uid && parentOf(uid) === undefined && caller.unlimited;
+  return isOwn || caller.holds(capabilities, uid);
 }
 
 /** Adds to the rows of a caller what the groups of its directory grant. */
@@ -85,11 +99,6 @@ async function appendMappedGrants(mappings: readonly string[], pending: Promise<
   if (identity === undefined || identity.providerUid === null) return rows;
   const grants = await tx.access.findMappedGrants(identity.providerUid, mappings);
   return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
-}
-
-function requireCapabilities(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
-  if (!caller.holds(capabilities, uid)) throw permissionDenied(`${formatCapabilities(capabilities)} at ${uid}`);
-  return caller;
 }
 
 /**

@@ -63,6 +63,7 @@ export class Caller {
   /** The organisation's own provider that a person came through; null for all others. */
   readonly providerUid: string | null;
   readonly #needed: readonly CapabilityBit[];
+  readonly #rows: readonly AccessRow[];
   readonly #grants: readonly Grant[];
   #byGroup: ReadonlyMap<string, Grant[]> | undefined;
   /** The group of a pending binding among what is granted; undefined where there is none. */
@@ -73,6 +74,7 @@ export class Caller {
     this.principal = principal;
     this.providerUid = rows[0]?.providerUid ?? null;
     this.#needed = needed;
+    this.#rows = rows;
     this.#grants = effectiveGrants(principal, rows);
     this.pendingAt = findPendingGroup(rows);
   }
@@ -85,6 +87,16 @@ export class Caller {
   /** The same caller with other grants. */
   withGrants(rows: readonly AccessRow[]): Caller {
     return new Caller(this.principal, this.#needed, rows);
+  }
+
+  /** The same caller, as another method needs it. */
+  withNeeded(needed: readonly CapabilityBit[]): Caller {
+    return new Caller(this.principal, needed, this.#rows);
+  }
+
+  /** The grants that count, as the limit of the token leaves them. */
+  get grants(): readonly Grant[] {
+    return this.#grants;
   }
 
   /** Whether its token has no limit. */

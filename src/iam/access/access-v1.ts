@@ -1,0 +1,121 @@
+// The handlers of AccessService: who may do what, where, and why (docs/access.md).
+//
+//   question.ts      what a request asks: the capabilities of a method of the table, or those that it names
+//   holder.ts        an identity with the bindings that the caller sees; of itself, the caller has the rows of its token
+//   answer.ts        the decision, by the function that authorizes calls (pipeline/auth), and the grants behind it
+//   subjects.ts      who may: bindings merged by identity, then mappings, default roles and invites
+//   access-list.ts   what an identity may do, and where
+//   names.ts         search by names
+//   grants.ts        how answers show grants
+import { AccessService, type TestClaimsRequest } from "#gen/arbor/access/v1/access_pb.js";
+import { invalidArgument } from "../../kernel/errors.js";
+import type { PageTokens } from "../../kernel/page-token.js";
+import { isUidp } from "../../kernel/uidp.js";
+import type { Handlers, PreparedHandler } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
+import { isPrintable } from "../../pipeline/resource/rules.js";
+import type { Tx } from "../../store/transaction.js";
+import { readAccessOf, readOwnAccess } from "./access-list.js";
+import { answerQuestion, findSeenGroups } from "./answer.js";
+import { Lookups } from "./holder.js";
+import { searchNames } from "./names.js";
+import { parsePage } from "./paging.js";
+import { type FindMethod, parseQuestion } from "./question.js";
+import { readSubjects } from "./subjects.js";
+
+export interface AccessDeps {
+  readonly tokens: PageTokens<Tx>;
+  /** Finds a method of the table, which has this service as well. */
+  readonly findMethod: FindMethod;
+  /** The handler of TestClaims, which belongs to the exchange of tokens. */
+  readonly testClaims: Handlers<typeof AccessService>["testClaims"] &
+    PreparedHandler<TestClaimsRequest, unknown, object>;
+}
+
+const MAX_NAME = 1_000;
+
+/** Creates AccessService. */
+export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
+  const handlers: Handlers<typeof AccessService> = {
+    async check(request, call) {
+      const { identity, resource } = request;
+      const question = parseQuestion(request, findMethod);
+      const { allowed, missing, partial, unconfirmed } = await answerQuestion(question, identity, resource, call);
+      const { methodRule } = question;
+      return { allowed, missingCapabilities: missing.map(({ name }) => name), methodRule, partial, unconfirmed };
+    },
+
+    async explain(request, call) {
+      const { identity, resource } = request;
+      const question = parseQuestion(request, findMethod);
+      const answer = await answerQuestion(question, identity, resource, call);
+      const grants = await answer.explain();
+      return {
+        allowed: answer.allowed,
+        neededCapabilities: question.capabilities.map(({ name }) => name),
+        missingCapabilities: answer.missing.map(({ name }) => name),
+        methodRule: question.methodRule,
+        partial: answer.partial,
+        unconfirmed: answer.unconfirmed,
+        grants,
+      };
+    },
+
+    async listSubjects(request, call) {
+      const { method, capabilities, resource } = request;
+      if (resource === "") throw invalidArgument({ field: "resource", rule: "is required" });
+      const question = parseQuestion(request, findMethod);
+      const { asker, groups, partial } = await findSeenGroups(resource, call);
+      const page = await parsePage(request, [method, capabilities, resource], call, tokens);
+      const lookups = new Lookups(call.tx, asker);
+      const found = await readSubjects({ question, resource, groups, asker, lookups }, call, page);
+      return {
+        subjects: found.subjects,
+        nextPageToken: page.tokenOf(found.next),
+        partial: partial || lookups.hidRole,
+        methodRule: question.methodRule,
+      };
+    },
+
+    async listAccess(request, call) {
+      const { identity, group } = request;
+      requireUid("identity", identity);
+      requireUid("group", group);
+      const page = await parsePage(request, [identity, group], call, tokens);
+      const isOwn = identity === "" || identity === call.caller.uid;
+      const found = isOwn
+        ? { ...(await readOwnAccess(group, call, page)), unconfirmed: false }
+        : await readAccessOf(identity, group, call, page);
+      return { grants: found.grants, nextPageToken: page.tokenOf(found.next), unconfirmed: found.unconfirmed };
+    },
+
+    testClaims,
+
+    async searchNames(request, call) {
+      const { prefix, kind, group } = request;
+      requireUid("group", group);
+      if (prefix === "") throw invalidArgument({ field: "prefix", rule: "is required" });
+      if (prefix.length > MAX_NAME)
+        throw invalidArgument({ field: "prefix", rule: `must be at most ${MAX_NAME} characters` });
+      if (!isPrintable(prefix)) throw invalidArgument({ field: "prefix", rule: "must not contain control characters" });
+      const page = await parsePage(request, [prefix, kind, group], call, tokens);
+      const { resources, next } = await searchNames({ prefix, kind, group }, call, page);
+      return { resources, nextPageToken: page.tokenOf(next) };
+    },
+  };
+  return serve(AccessService, handlers, {
+    check: { callerRule: "about another identity, the caller needs role_bindings.list at the resource" },
+    explain: { callerRule: "about another identity, the caller needs role_bindings.list at the resource" },
+    listSubjects: { callerRule: "the caller needs role_bindings.list at the resource" },
+    listAccess: {
+      callerRule: "of another identity it shows the role bindings in groups where the caller has role_bindings.list",
+    },
+    searchNames: {
+      callerRule: "it shows what is in groups where the caller has groups.list, identity.list or repo.list",
+    },
+  });
+}
+
+function requireUid(field: string, uid: string): void {
+  if (uid !== "" && !isUidp(uid)) throw invalidArgument({ field, rule: "must be a uid, such as the service assigns" });
+}

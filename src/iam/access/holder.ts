@@ -1,0 +1,140 @@
+// An identity and its role bindings, as far as the asker may know them. Another identity than the asker's own is known by
+// the bindings that lists show, and the decision is made with those alone, by the code that authorizes calls.
+import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import type { Principal } from "../../kernel/principal.js";
+import { Caller } from "../../pipeline/auth/caller.js";
+import type { NeededCapability } from "../../pipeline/method-table.js";
+import type { AccessRow } from "../../store/iam/access.js";
+import type { BindingRow } from "../../store/iam/access-questions.js";
+import type { IdentityRow } from "../../store/tables/identities.js";
+import type { RoleRow } from "../../store/tables/roles.js";
+import type { Tx } from "../../store/transaction.js";
+import { isPerson } from "../people/pending-bindings.js";
+import { needed } from "./question.js";
+
+/** What it takes to see the bindings of a group. */
+export const listBindings = [needed(Capability.CAP_IAM_ROLE_BINDINGS_LIST)];
+/** What it takes to see the providers of a group, and their mappings. */
+export const listProviders = [needed(Capability.CAP_IAM_IDENTITY_PROVIDERS_LIST)];
+/** What it takes to see the invites of a group. */
+export const listInvites = [needed(Capability.CAP_IAM_GROUP_INVITES_LIST)];
+const listRoles = [needed(Capability.CAP_IAM_ROLES_LIST)];
+
+/** Names and capabilities that several answers of a call need; each is read once. */
+export class Lookups {
+  readonly #tx: Tx;
+  readonly #sees: (groupUid: string) => boolean;
+  readonly #roles = new Map<string, Promise<RoleRow | undefined>>();
+  readonly #groups = new Map<string, Promise<string>>();
+  #hidRole = false;
+
+  /** @param seenBy the caller, who sees the custom roles of groups where it may list them; undefined for all */
+  constructor(tx: Tx, seenBy: Caller | undefined) {
+    this.#tx = tx;
+    this.#sees = (groupUid) => seenBy === undefined || seenBy.holds(listRoles, groupUid);
+  }
+
+  /** Whether a role was left out because the caller does not see it. */
+  get hidRole(): boolean {
+    return this.#hidRole;
+  }
+
+  /** The role; undefined where the caller does not see what it grants. */
+  async role(uid: string): Promise<RoleRow | undefined> {
+    const row = await this.#roleRow(uid);
+    if (row === undefined || row.groupUid === null || this.#sees(row.groupUid)) return row;
+    this.#hidRole = true;
+    return undefined;
+  }
+
+  /** The name of a role, which bindings show whatever their reader may list. */
+  async roleName(uid: string): Promise<string> {
+    return (await this.#roleRow(uid))?.name ?? "";
+  }
+
+  groupName(uid: string): Promise<string> {
+    let name = this.#groups.get(uid);
+    if (name === undefined) {
+      name = Promise.resolve(this.#tx.groups.find(uid)).then((row) => row?.name ?? "");
+      this.#groups.set(uid, name);
+    }
+    return name;
+  }
+
+  #roleRow(uid: string): Promise<RoleRow | undefined> {
+    let row = this.#roles.get(uid);
+    if (row === undefined) {
+      row = Promise.resolve(this.#tx.roles.find(uid));
+      this.#roles.set(uid, row);
+    }
+    return row;
+  }
+}
+
+/** An identity with what it is granted at some groups. */
+export interface Holder {
+  /** With these grants; undefined for an identity that does not exist or is being deleted. */
+  readonly caller: Caller | undefined;
+  readonly bindings: readonly BindingRow[];
+  /** The identity, where the asker may know it. */
+  readonly identity: IdentityRow | undefined;
+  /** Whether it is a person who may never have signed in. */
+  readonly unconfirmed: boolean;
+}
+
+/**
+ * Builds a holder from bindings that lists show to the asker.
+ *
+ * Lists show who a person is only where the person has joined; anybody can bind a person, registered or not. So of others
+ * the bindings alone decide.
+ *
+ * @param stored the row of the identity, whatever the asker may know of it
+ * @param bindings those of them whose roles the asker sees
+ */
+export async function buildHolder(
+  uid: string,
+  stored: IdentityRow | undefined,
+  bindings: readonly BindingRow[],
+  { capabilities, lookups }: { readonly capabilities: readonly NeededCapability[]; readonly lookups: Lookups },
+): Promise<Holder> {
+  const unconfirmed = isPerson(uid) && !bindings.some(hasJoined);
+  // Lists show no bindings of an identity that is being deleted.
+  const isGone = unconfirmed ? isMarked(stored) : stored === undefined || isMarked(stored);
+  if (isGone) return { caller: undefined, bindings: [], identity: undefined, unconfirmed: isPerson(uid) };
+  const identity = unconfirmed ? undefined : stored;
+  const rows = await buildAccessRows(uid, identity, bindings, lookups);
+  return { caller: new Caller(newPrincipal(uid), capabilities, rows), bindings, identity, unconfirmed };
+}
+
+/** Whether lists of bindings show who the person of the binding is. */
+export function hasJoined({ automatic, accepted }: BindingRow): boolean {
+  return automatic || accepted;
+}
+
+function isMarked(row: IdentityRow | undefined): boolean {
+  return row !== undefined && row.deleteTimeMs !== null;
+}
+
+/** The claims of a token that is issued now, without a limit and without groups of a directory. */
+function newPrincipal(identityUid: string): Principal {
+  const always = Number.MAX_SAFE_INTEGER;
+  return { identityUid, tokenId: "", issuedAt: always, expiresAt: always };
+}
+
+/** Converts bindings to the rows from which calls are authorized. */
+export async function buildAccessRows(
+  identityUid: string,
+  identity: Pick<IdentityRow, "notBefore" | "providerUid"> | undefined,
+  bindings: readonly BindingRow[],
+  lookups: Lookups,
+): Promise<AccessRow[]> {
+  const { notBefore = 0, providerUid = null } = identity ?? {};
+  const rows: AccessRow[] = [];
+  for (const { groupUid, roleUid, pending } of bindings) {
+    const capabilities = (await lookups.role(roleUid))?.capabilities ?? null;
+    rows.push({ ...{ identityUid, notBefore, keyId: null, providerUid }, groupUid, roleUid, capabilities, pending });
+  }
+  if (rows.length > 0) return rows;
+  const nothing = { groupUid: null, roleUid: null, capabilities: null, pending: null };
+  return [{ ...{ identityUid, notBefore, keyId: null, providerUid }, ...nothing }];
+}
