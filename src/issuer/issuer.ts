@@ -38,6 +38,7 @@ import { createExchanger, type Exchanger } from "./sts/exchange.js";
 import { createFailureLimiter, type FailureNews, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
 import { createFailureThrottle } from "./sts/failure-throttle.js";
 import { createSecurityTokenService } from "./sts/sts.js";
+import { createTestClaims } from "./sts/test-claims.js";
 import { createTokens } from "./tokens.js";
 import { createIssuers } from "./upstream/issuers.js";
 import { type OperatorKeys, readOperatorKeys } from "./upstream/operator-keys.js";
@@ -99,6 +100,8 @@ export interface Issuer {
   readonly routes: WebRoutes;
   /** For other endpoints that accept tokens of other issuers. */
   readonly exchanger: Exchanger;
+  /** The handler of AccessService.TestClaims. */
+  readonly testClaims: ReturnType<typeof createTestClaims>;
   readonly lastSeen: LastSeen;
   /** The keys of issuers that the operator gives. */
   readonly operatorKeys: OperatorKeys;
@@ -215,6 +218,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       }),
     ],
     exchanger,
+    testClaims: createTestClaims({ ...identifyDeps, clock }),
     lastSeen,
     operatorKeys,
     exchanges,

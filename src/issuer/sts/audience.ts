@@ -90,10 +90,13 @@ export function findAudienceHint({ message }: ApiError): string {
  */
 export class InvalidClaim extends ApiError {
   readonly claim: string;
+  /** The text or the pattern that the identity requires. Callers do not learn it. */
+  readonly expected: string;
 
-  constructor(claim: string) {
+  constructor(claim: string, expected: string) {
     const { code, reason, message, details } = permissionDenied(`invalid "${claim}"`);
     super(code, reason, message, details, undefined, "match_claim");
     this.claim = claim;
+    this.expected = expected;
   }
 }

@@ -233,11 +233,31 @@ export async function getCallerIdentity(
  */
 export function requireAwsMatch(aws: Identity_AWSIdentity, caller: AwsCaller, identityUid: string): void {
   const budget = createIdentityBudget();
-  const same =
-    aws.awsAccount === caller.account &&
-    matchesValue(aws.awsArn, caller.arn, budget) &&
-    matchesValue(aws.awsUserId, caller.userId, budget);
-  if (!same) throw notAssumable(identityUid, "match_aws");
+  const compared = [
+    ["account", { case: "account", value: aws.awsAccount }, caller.account],
+    ["ARN", aws.awsArn, caller.arn],
+    ["user id", aws.awsUserId, caller.userId],
+  ] as const;
+  for (const [what, expected, actual] of compared) {
+    if (matchesValue(expected, actual, budget)) continue;
+    throw notAssumable(identityUid, "match_aws", false, new AwsMismatch(what, expected.value ?? "", actual));
+  }
+}
+
+/** The cause of an error about a caller of AWS that does not match the identity. */
+export class AwsMismatch extends Error {
+  readonly what: string;
+  /** The text or the pattern of the identity. */
+  readonly expected: string;
+  readonly actual: string;
+
+  constructor(what: string, expected: string, actual: string) {
+    super(`the ${what} of the AWS caller does not match`);
+    this.name = "AwsMismatch";
+    this.what = what;
+    this.expected = expected;
+    this.actual = actual;
+  }
 }
 
 function awsUnavailable(cause: unknown): ApiError {
@@ -287,11 +307,13 @@ export type AwsOutcome =
 /** The cause of an UNAUTHENTICATED error about a signed AWS request, for the log only. */
 export class AwsRequestError extends Error {
   readonly outcome: AwsOutcome;
+  readonly detail: string | undefined;
 
   constructor(outcome: AwsOutcome, detail?: string) {
     super(detail === undefined ? `AWS request: ${outcome}` : `AWS request: ${outcome}: ${detail}`);
     this.name = "AwsRequestError";
     this.outcome = outcome;
+    this.detail = detail;
   }
 }
 

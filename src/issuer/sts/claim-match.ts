@@ -1,6 +1,6 @@
 // Whether the claims of a token are those that an identity accepts, literally or by pattern.
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import type { VerifiedToken } from "../upstream/token.js";
+import type { TokenClaims } from "../upstream/token.js";
 import { InvalidClaim, notAssumable, requireAudience } from "./audience.js";
 import { createIdentityBudget, createIssuerBudget, matchesPattern, matchesValue } from "./claim-pattern.js";
 
@@ -13,7 +13,7 @@ export function matchesIssuer(match: Identity_ClaimMatch, issuer: string): boole
 }
 
 /**
- * Requires that a verified token matches. Issuer, subject, audience and custom claims are compared byte for byte, or
+ * Requires that the claims of a token match. Issuer, subject, audience and custom claims are compared byte for byte, or
  * with patterns that must match the whole value. A boolean claim is compared as the text `true` or `false`. Other
  * claims that are not text, such as numbers, never match.
  *
@@ -25,7 +25,7 @@ export function matchesIssuer(match: Identity_ClaimMatch, issuer: string): boole
  */
 export function requireClaimMatch(
   match: Identity_ClaimMatch,
-  token: VerifiedToken,
+  token: TokenClaims,
   ownAudiences: readonly string[],
   identityUid: string,
 ): void {
@@ -36,16 +36,16 @@ export function requireClaimMatch(
   const stated = aud.case === undefined ? undefined : (audience: string) => matchesValue(aud, audience, budget);
   requireAudience(token.audiences, stated, ownAudiences, identityUid);
   for (const [name, text] of Object.entries(claims)) {
-    if (findClaimText(token.claims, name) !== text) throw new InvalidClaim(name);
+    if (findClaimText(token.claims, name) !== text) throw new InvalidClaim(name, text);
   }
   for (const [name, pattern] of Object.entries(claimPatterns)) {
     const text = findClaimText(token.claims, name);
-    if (text === undefined || !matchesPattern(pattern, text, budget)) throw new InvalidClaim(name);
+    if (text === undefined || !matchesPattern(pattern, text, budget)) throw new InvalidClaim(name, pattern);
   }
 }
 
 // Own properties only: every object inherits a `constructor`.
-function findClaimText(claims: VerifiedToken["claims"], name: string): string | undefined {
+function findClaimText(claims: TokenClaims["claims"], name: string): string | undefined {
   const value = Object.hasOwn(claims, name) ? claims[name] : undefined;
   if (typeof value === "boolean") return String(value);
   return typeof value === "string" ? value : undefined;

@@ -15,12 +15,18 @@ import type { Tx } from "../../store/transaction.js";
 import { isLoginValid, type TokenGrant } from "../tokens.js";
 import type { Issuers } from "../upstream/issuers.js";
 import { verifyWithDummyKey } from "../upstream/jwks.js";
-import { assertTimes, type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
+import {
+  assertTimes,
+  type ParsedToken,
+  parseUpstreamToken,
+  type TokenClaims,
+  type VerifiedToken,
+} from "../upstream/token.js";
 import { addAudienceHint, InvalidClaim, isOwnUrl, notAssumable, requireForeignIssuer } from "./audience.js";
 import { type AwsCaller, getCallerIdentity, parseAwsRequest, requireAwsMatch } from "./aws.js";
 import { matchesIssuer, requireClaimMatch } from "./claim-match.js";
 import { isRejection } from "./failure-limiter.js";
-import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "./static-keys.js";
+import { MAX_PASSWORD_LIFE_S, requireStaticClaims, verifyStaticKeys } from "./static-keys.js";
 
 /** The identity that a caller claims. */
 export interface AssertedClaims {
@@ -116,10 +122,9 @@ export async function verifyBearer(
     const rule = "must be empty where identity is given";
     throw invalidArgument({ field: "identityProvider", rule });
   }
-  // A JWT has dots, a signed request has none. Both are parsed before anything is read, so that their errors are the
-  // same for every identity.
+  // Both forms are parsed before anything is read, so that their errors are the same for every identity.
   if (record !== undefined) record.bearer = { identity, identityProvider };
-  const token = identity === "" || bearer.includes(".") ? parseAssertedToken(asserted, bearer) : undefined;
+  const token = identity === "" || isJwt(bearer) ? parseAssertedToken(asserted, bearer) : undefined;
   try {
     if (identity !== "") return await proveIdentity({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
     return await provePerson(token ?? parseUpstreamToken(bearer), { identityProvider, trace }, nowMs, deps);
@@ -130,6 +135,11 @@ export async function verifyBearer(
       ? addAudienceHint(error)
       : error;
   }
+}
+
+/** Whether the credential of an identity is read as a JWT, which has dots. A request that is signed for AWS has none. */
+export function isJwt(bearer: string): boolean {
+  return bearer.includes(".");
 }
 
 /** Parses a token, and notes what it says for the log. */
@@ -338,4 +348,22 @@ function requireAssumable(
   } else {
     throw notAssumable(identity, "identity_relationship");
   }
+}
+
+/**
+ * Requires that the claims of a token, whose signature and times are not known, satisfy the relationship of the identity.
+ *
+ * @throws ApiError UNAUTHENTICATED or PERMISSION_DENIED, for the log: the difference depends on the identity
+ */
+export function requireClaims(
+  relationship: Relationship,
+  claims: TokenClaims,
+  identity: string,
+  deps: Pick<IdentifyDeps, "ownUrls" | "audiences">,
+): void {
+  const audiences = listAudiences(deps);
+  requireForeignIssuer(claims.issuer, deps.ownUrls);
+  if (relationship.case === "claimMatch") requireClaimMatch(relationship.value, claims, audiences, identity);
+  else if (relationship.case === "staticKeys") requireStaticClaims(relationship.value, claims, audiences, identity);
+  else throw notAssumable(identity, "identity_relationship");
 }

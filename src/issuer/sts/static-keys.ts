@@ -2,9 +2,10 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { LRUCache } from "lru-cache";
 import type { Identity_StaticKeys } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { MAX_STATIC_KEY_VALUES } from "../../iam/identities/relationship.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { hasFewValues } from "../../kernel/strict-json.js";
 import { parseJwks, type UsableKeys, verifyWithDummyKey, verifyWithKeys } from "../upstream/jwks.js";
-import { invalidToken, type ParsedToken, type VerifiedToken } from "../upstream/token.js";
+import { invalidToken, type ParsedToken, type TokenClaims, type VerifiedToken } from "../upstream/token.js";
 import { notAssumable, requireAudience } from "./audience.js";
 
 /** The size of the cache of parsed key sets, in bytes. */
@@ -38,19 +39,50 @@ export function verifyStaticKeys(
   nowMs: number,
   maxLifeS: number,
 ): VerifiedToken {
-  const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
-  if (token.issuer !== issuer || token.subject !== subject) {
+  const { issuerKeys, expirationTime } = keys;
+  const mismatch = findMismatch(keys, token);
+  if (mismatch !== undefined) {
     verifyWithDummyKey(token);
-    throw notAssumable(identityUid, token.issuer === issuer ? "match_subject" : "match_issuer");
+    throw notAssumable(identityUid, mismatch);
   }
   if (expirationTime === undefined || nowMs >= timestampMs(expirationTime)) {
     verifyWithDummyKey(token);
     throw invalidToken("token_unknown_key", "is for an identity whose keys have expired");
   }
   const verified = verifyWithKeys(token, parseKeys(issuerKeys), nowMs, maxLifeS);
-  const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);
-  requireAudience(verified.audiences, stated, ownAudiences, identityUid);
+  requireStatedAudience(keys, verified, ownAudiences, identityUid);
   return verified;
+}
+
+/**
+ * Requires the issuer, the subject and the audience that {@link verifyStaticKeys} requires, and nothing else.
+ *
+ * @throws ApiError as {@link verifyStaticKeys}
+ */
+export function requireStaticClaims(
+  keys: Identity_StaticKeys,
+  claims: TokenClaims,
+  ownAudiences: readonly string[],
+  identityUid: string,
+): void {
+  const mismatch = findMismatch(keys, claims);
+  if (mismatch !== undefined) throw notAssumable(identityUid, mismatch);
+  requireStatedAudience(keys, claims, ownAudiences, identityUid);
+}
+
+function findMismatch(keys: Identity_StaticKeys, { issuer, subject }: TokenClaims): RejectReason | undefined {
+  if (issuer !== keys.issuer) return "match_issuer";
+  return subject === keys.subject ? undefined : "match_subject";
+}
+
+function requireStatedAudience(
+  { audiences }: Identity_StaticKeys,
+  token: TokenClaims,
+  ownAudiences: readonly string[],
+  identityUid: string,
+): void {
+  const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);
+  requireAudience(token.audiences, stated, ownAudiences, identityUid);
 }
 
 // An identity may store any text as its keys; it is parsed with the first token.

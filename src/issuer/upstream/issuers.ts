@@ -2,7 +2,8 @@
 // issuer cannot be fetched. An issuer may have a new key since a second ago, so a token whose key is not known causes a
 // request; all tokens together cause at most five in 30 s to an issuer with cached keys.
 import { createHash } from "node:crypto";
-import { type ApiError, unavailable } from "../../kernel/errors.js";
+import { ApiError, unavailable } from "../../kernel/errors.js";
+import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
@@ -143,12 +144,11 @@ export function createIssuers({
 
   function issuerUnavailable(entry: IssuerEntry | undefined): ApiError {
     const recent = findRecent(entry);
-    const what = "the keys of the token's issuer cannot be obtained";
     const awaited = entry?.failed ? recent.at(-1) : recent.at(-MAX_REQUESTS);
-    if (awaited === undefined) return unavailable(what, BUSY_MS);
+    if (awaited === undefined) return new KeysUnavailable(BUSY_MS);
     // Tokens with keys that nobody knows caused it, and not a fault of the issuer: it counts as a failed attempt.
     const rejection = entry?.failed ? undefined : "token_unknown_key";
-    return unavailable(what, awaited.atMs + PAUSE_MS - clock(), undefined, rejection);
+    return new KeysUnavailable(awaited.atMs + PAUSE_MS - clock(), rejection);
   }
 
   // `rejection`: why the keys that were known before do not verify the token, if they were tried.
@@ -218,6 +218,18 @@ export function createIssuers({
     },
   };
 }
+
+/** UNAVAILABLE: the keys of a token's issuer cannot be obtained now. */
+export class KeysUnavailable extends ApiError {
+  /** @param retryAfterMs when to retry, in milliseconds */
+  constructor(retryAfterMs: number, rejection?: RejectReason) {
+    const { code, reason, message, details } = unavailable(KEYS_UNAVAILABLE, retryAfterMs);
+    super(code, reason, message, details, undefined, rejection);
+  }
+}
+
+/** What {@link KeysUnavailable} says, without a full stop. */
+export const KEYS_UNAVAILABLE = "the keys of the token's issuer cannot be obtained";
 
 /** An issuer whose keys were fetched. */
 type Fetched = IssuerEntry & { readonly keys: UsableKeys };

@@ -9,8 +9,9 @@ import { algorithms } from "./algorithms.js";
 const MAX_TOKEN_LENGTH = 16 * 1024;
 /** The longest issuer, in characters. */
 export const MAX_ISSUER_LENGTH = 255;
-const MAX_SUBJECT_LENGTH = 1024;
-const MAX_AUDIENCES = 16;
+/** The longest subject, in characters. */
+export const MAX_SUBJECT_LENGTH = 1024;
+export const MAX_AUDIENCES = 16;
 /** How far the clocks of two installations may differ, in seconds. */
 const LEEWAY_S = 60;
 /** The longest key id, in characters, of tokens and of listed keys. */
@@ -37,6 +38,9 @@ export interface ParsedToken {
   readonly signature: Buffer;
 }
 
+/** What the relationship of an identity is compared with. */
+export type TokenClaims = Pick<ParsedToken, "issuer" | "subject" | "audiences" | "claims">;
+
 /** The part of a token that decisions may use, after signature and times were verified. */
 export type VerifiedToken = Pick<ParsedToken, "issuer" | "subject" | "audiences" | "claims" | "expiresAt" | "issuedAt">;
 
@@ -57,18 +61,19 @@ export function parseUpstreamToken(text: string): ParsedToken {
   if (claims === undefined) throw invalidToken("token_malformed", "has claims that are not a plain JSON object");
   const { iss, sub, aud, exp, iat, nbf } = claims;
   if (typeof iss !== "string" || iss === "") throw invalidToken("token_claims", "has no issuer");
-  if (iss.length > MAX_ISSUER_LENGTH) throw invalidToken("token_claims", "has an issuer that is too long");
-  if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT_LENGTH)
-    throw invalidToken("token_claims", "has no usable subject");
+  if (!isIssuerClaim(iss)) throw invalidToken("token_claims", "has an issuer that is too long");
+  if (!isSubjectClaim(sub)) throw invalidToken("token_claims", "has no usable subject");
   if (typeof exp !== "number") throw invalidToken("token_claims", "has no expiry");
   if (iat !== undefined && typeof iat !== "number") throw invalidToken("token_claims", "has an iat that is no number");
   if (nbf !== undefined && typeof nbf !== "number") throw invalidToken("token_claims", "has an nbf that is no number");
+  const audiences = findAudiences(aud);
+  if (audiences === undefined) throw invalidToken("token_audience", "has no usable audience");
   return {
     header,
     claims,
     issuer: iss,
     subject: sub,
-    audiences: parseAudiences(aud),
+    audiences,
     expiresAt: exp,
     issuedAt: iat,
     signingInput: Buffer.from(text.slice(0, second), "latin1"),
@@ -103,7 +108,37 @@ export function assertTimes(token: ParsedToken, nowMs: number, maxLifeS: number)
  * @param rule the cause of the error, for those who debug
  */
 export function invalidToken(rejection: RejectReason, rule: string): ApiError {
-  return unauthenticated(new Error(`the upstream token ${rule}`), rejection);
+  return unauthenticated(new UpstreamTokenError(rule), rejection);
+}
+
+/** The cause of an UNAUTHENTICATED error about an invalid token. */
+export class UpstreamTokenError extends Error {
+  /** What is wrong with the token, as the end of a sentence without a full stop. */
+  readonly rule: string;
+
+  constructor(rule: string) {
+    super(`the upstream token ${rule}`);
+    this.name = "UpstreamTokenError";
+    this.rule = rule;
+  }
+}
+
+/** Whether a token with this `iss` is read. */
+export function isIssuerClaim(iss: unknown): iss is string {
+  return typeof iss === "string" && iss !== "" && iss.length <= MAX_ISSUER_LENGTH;
+}
+
+/** Whether a token with this `sub` is read. */
+export function isSubjectClaim(sub: unknown): sub is string {
+  return typeof sub === "string" && sub !== "" && sub.length <= MAX_SUBJECT_LENGTH;
+}
+
+/** Finds the audiences in `aud`, which is a text or a list; undefined where a token with it is not read. */
+export function findAudiences(aud: unknown): readonly string[] | undefined {
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  const isUsable =
+    audiences.length > 0 && audiences.length <= MAX_AUDIENCES && audiences.every((one) => typeof one === "string");
+  return isUsable ? audiences : undefined;
 }
 
 function parseHeader(bytes: Buffer): ParsedToken["header"] {
@@ -123,13 +158,6 @@ function parseHeader(bytes: Buffer): ParsedToken["header"] {
   if (type !== undefined && !(typeof type === "string" && TYPES.has(type)))
     throw invalidToken("token_malformed", "is of another type");
   return { alg, kid };
-}
-
-function parseAudiences(aud: unknown): readonly string[] {
-  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
-  if (audiences.length === 0 || audiences.length > MAX_AUDIENCES || !audiences.every((one) => typeof one === "string"))
-    throw invalidToken("token_audience", "has no usable audience");
-  return audiences;
 }
 
 // Accepts base64url without padding and stray bits only, so that a token has one spelling.
