@@ -6,6 +6,7 @@ import type { Origin } from "../../config/origin.js";
 import { type CloudEvents, createCloudEvents } from "../../events/cloud-event.js";
 import type { Sender } from "../../events/delivery/sender.js";
 import { eventsV1 } from "../../events/events-v1.js";
+import { accessV1 } from "../../iam/access/access-v1.js";
 import { sealForStore } from "../../issuer/keys/master-key.js";
 import { sessionsV1 } from "../../issuer/sessions-v1.js";
 import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
@@ -89,9 +90,12 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
     auditV1({ ...shared, keys }),
     eventsV1({ ...shared, events, sender: deps.eventSender }),
     sessionsV1({ tokens }),
+    // It answers about the methods of the table that it is in.
+    accessV1({ tokens, findMethod: (path) => methods.get(path), testClaims: issuer.testClaims }),
   ];
+  const methods: MethodTable = addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
   return {
-    methods: addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts),
+    methods,
     described: [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)],
     webRoutes: [...issuer.routes, ...createRegistryRoutes(deps)],
     events,

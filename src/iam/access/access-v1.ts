@@ -7,11 +7,11 @@
 //   access-list.ts   what an identity may do, and where
 //   names.ts         search by names
 //   grants.ts        how answers show grants
-import { AccessService, type TestClaimsRequest } from "#gen/arbor/access/v1/access_pb.js";
+import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { Handlers, PreparedHandler } from "../../pipeline/handlers.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/transaction.js";
@@ -28,8 +28,7 @@ export interface AccessDeps {
   /** Finds a method of the table, which has this service as well. */
   readonly findMethod: FindMethod;
   /** The handler of TestClaims, which belongs to the exchange of tokens. */
-  readonly testClaims: Handlers<typeof AccessService>["testClaims"] &
-    PreparedHandler<TestClaimsRequest, unknown, object>;
+  readonly testClaims: Handlers<typeof AccessService>["testClaims"];
 }
 
 const MAX_NAME = 1_000;
