@@ -47,8 +47,6 @@ interface DeclaredMethod {
   readonly ignoreUnknownQuery?: boolean;
   /** Whether the `**` of the path may match no segment; see {@link MethodSettings}. */
   readonly allowEmptyPath?: boolean;
-  /** What the handler requires of its caller; see {@link MethodSettings}. */
-  readonly callerRule?: string;
   /** Former spellings of the path; see {@link ServedService}. */
   readonly formerPaths?: readonly FormerPath[];
   /** The HTTP rule in place of the option google.api.http; null for none. */
@@ -148,11 +146,6 @@ export interface MethodSettings {
   readonly body?: DeclaredBody;
   /** People may call it about their own identity, without the capabilities that it declares. */
   readonly ownIdentity?: boolean;
-  /**
-   * What the handler requires of its caller besides or in place of the declared capabilities, as a sentence without a full
-   * stop: AccessService says it.
-   */
-  readonly callerRule?: string;
 }
 
 /** A part of the paths of a service, and how an older version of the API spells it. */
@@ -223,15 +216,7 @@ export function createMethodTable(
 function buildEntry(
   desc: DescMethod,
   handler: Handler,
-  {
-    maxRequestBytes,
-    selfAuthenticating,
-    ignoreUnknownQuery,
-    allowEmptyPath,
-    body,
-    ownIdentity,
-    callerRule,
-  }: MethodSettings,
+  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery, allowEmptyPath, body, ownIdentity }: MethodSettings,
   isStable: boolean,
 ): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
@@ -244,7 +229,6 @@ function buildEntry(
     ...declareMethod(desc, auth, maxRequestBytes),
     ...(ignoreUnknownQuery && { ignoreUnknownQuery }),
     ...(allowEmptyPath && { allowEmptyPath }),
-    ...(callerRule && { callerRule }),
   };
   // `serve` has checked each handler against its method.
   if (desc.methodKind === "server_streaming") {

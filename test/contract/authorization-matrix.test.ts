@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type DescMethodUnary, type DescService, fromJson, getOption, type MessageShape } from "@bufbuild/protobuf";
+import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
@@ -136,8 +137,8 @@ describe("the authorization matrix", () => {
   it("covers every service there is", async () => {
     const { tags } = await readDocument(harness.url);
     // audit-access.test.ts has the cases of the audit log, events/events-api.test.ts those of EventsService,
-    // issuer/sessions.test.ts those of SessionsService.
-    const own = [AuditService, EventsService, SessionsService];
+    // issuer/sessions.test.ts those of SessionsService, access those of AccessService.
+    const own = [AccessService, AuditService, EventsService, SessionsService];
     const others = [SecurityTokenService, Auth, ...own].map(({ typeName }) => typeName);
     const covered = [...methods.map(({ parent }) => parent.typeName), ...others];
     assert.deepEqual(new Set(tags.map(({ name }) => name)), new Set(covered));

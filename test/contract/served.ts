@@ -1,5 +1,6 @@
 // Which operations of the document do what they say here: some say that they do nothing.
 import type { DescMethod } from "@bufbuild/protobuf";
+import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
@@ -21,6 +22,7 @@ export function findMethod({ operationId, tags }: Pick<PlacedOperation, "operati
 const otherMethods: readonly DescMethod[] = [
   SecurityTokenService,
   Auth,
+  AccessService,
   AuditService,
   EventsService,
   SessionsService,

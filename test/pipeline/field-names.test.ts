@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { DescMessage } from "@bufbuild/protobuf";
+import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
@@ -75,6 +76,7 @@ test("every field that the source names is one of a request, as its JSON spells 
     ...services.map(({ desc }) => desc),
     SecurityTokenService,
     Auth,
+    AccessService,
     AuditService,
     EventsService,
     SessionsService,

@@ -158,7 +158,7 @@ async function readMappings(
   if (providerUid === undefined || !call.caller.holds(listProviders, providerUid))
     return { grants: [], next: undefined };
   const after = page.from.part === MAPPINGS ? page.from.uid : "";
-  const rows: GroupMappingRow[] = await call.tx.accessQuestions.findMappingsOf(providerUid, after, page.limit + 1);
+  const rows: GroupMappingRow[] = await call.tx.accessQuestions.findMappingsBelow(providerUid, after, page.limit + 1);
   const grants: GrantInit[] = [];
   for (const mapping of rows.slice(0, page.limit)) {
     if (!tops.some((top) => isWithin(mapping.scope, top))) continue;

@@ -102,17 +102,7 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
       return { resources, nextPageToken: page.tokenOf(next) };
     },
   };
-  return serve(AccessService, handlers, {
-    check: { callerRule: "about another identity, the caller needs role_bindings.list at the resource" },
-    explain: { callerRule: "about another identity, the caller needs role_bindings.list at the resource" },
-    listSubjects: { callerRule: "the caller needs role_bindings.list at the resource" },
-    listAccess: {
-      callerRule: "of another identity it shows the role bindings in groups where the caller has role_bindings.list",
-    },
-    searchNames: {
-      callerRule: "it shows what is in groups where the caller has groups.list, identity.list or repo.list",
-    },
-  });
+  return serve(AccessService, handlers);
 }
 
 function requireUid(field: string, uid: string): void {

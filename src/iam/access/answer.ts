@@ -161,7 +161,7 @@ async function describeRules(
 async function* readMappings(tx: Tx, providerUid: NonNullable<IdentityRow["providerUid"]>) {
   let after = "";
   for (let read = 0; read < MAX_MAPPINGS; read += MAPPINGS_AT_ONCE) {
-    const mappings = await tx.accessQuestions.findMappingsOf(providerUid, after, MAPPINGS_AT_ONCE);
+    const mappings = await tx.accessQuestions.findMappingsBelow(providerUid, after, MAPPINGS_AT_ONCE);
     yield* mappings;
     if (mappings.length < MAPPINGS_AT_ONCE) return;
     after = mappings.at(-1)?.uid ?? "";

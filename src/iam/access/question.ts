@@ -5,6 +5,7 @@ import { isUidp } from "../../kernel/uidp.js";
 import { bitOf, type Guard } from "../../pipeline/auth/authorize.js";
 import type { MethodEntry, NeededCapability } from "../../pipeline/method-table.js";
 import { formatCapabilityNames, isCapabilityName, parseCapabilities } from "../roles/capability-names.js";
+import { findMethodRule } from "./method-rules.js";
 
 /** Finds a served method by its RPC path; undefined where there is none. */
 export type FindMethod = (path: string) => MethodEntry | undefined;
@@ -54,21 +55,27 @@ function askFor(capabilities: readonly NeededCapability[]): Question {
   return { capabilities, needsResource: true, methodRule: "" };
 }
 
-function askAbout({ auth, callerRule, desc, kind, ...entry }: MethodEntry): Question {
-  if (auth.mode === "public") return { capabilities: [], needsResource: false, methodRule: callerRule ?? "" };
+function askAbout({ auth, desc, ...entry }: MethodEntry): Question {
+  const methodRule = findMethodRule(desc);
+  if (auth.mode === "public") return { capabilities: [], needsResource: false, methodRule };
   if (auth.mode === "self") {
-    const methodRule = callerRule ?? "the caller proves who it is with a credential of its own";
-    return { capabilities: [], needsResource: false, methodRule };
+    return {
+      capabilities: [],
+      needsResource: false,
+      methodRule: "the caller proves who it is with another credential",
+    };
   }
   const { capabilities, scope, ownIdentity } = auth;
-  const isRead = kind === "server_streaming" || ("access" in entry && entry.access === "read");
-  const shown = isRead && scope === undefined && capabilities.length > 0;
-  const methodRule =
-    callerRule ??
-    (shown
-      ? `it shows what is in groups where the caller has ${capabilities.map(({ name }) => name).join(" and ")}`
-      : "");
-  return { capabilities, needsResource: scope !== undefined, methodRule, ...(ownIdentity && { ownIdentity }) };
+  const isRead = entry.kind !== "unary" || entry.access === "read";
+  const names = capabilities.map(({ name }) => `\`${name}\``).join(" and ");
+  const shown =
+    isRead && scope === undefined && names !== "" ? `it shows what is in groups where the caller has ${names}` : "";
+  return {
+    capabilities,
+    needsResource: scope !== undefined,
+    methodRule: methodRule || shown,
+    ...(ownIdentity && { ownIdentity }),
+  };
 }
 
 function getMethod(name: string, findMethod: FindMethod): MethodEntry {

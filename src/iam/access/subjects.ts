@@ -5,7 +5,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Effect, type SubjectSchema } from "#gen/arbor/access/v1/access_pb.js";
 import { hasBit } from "../../kernel/capability-set.js";
-import { rootOf } from "../../kernel/uidp.js";
+import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { mayCallAt } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -201,10 +201,9 @@ async function readMappings(reading: Reading, after: string, limit: number): Pro
 }
 
 async function readProviders(reading: Reading, after: string, limit: number): Promise<PartFound> {
-  const { call, asker } = reading;
-  const groups = reading.groups.filter((uid) => asker.holds(listProviders, uid));
-  if (groups.length === 0) return { subjects: [], last: undefined };
-  const read = (position: string, size: number) => call.tx.accessQuestions.findProvidersIn(groups, position, size);
+  const { accessQuestions } = reading.call.tx;
+  const groups = reading.groups.filter((uid) => reading.asker.holds(listProviders, uid));
+  const read = readInGroups(groups, (...from) => accessQuestions.findProvidersIn(...from));
   return readRules({ after, limit, read }, async ({ uid, name, groupUid, defaultRole }) => {
     if (!(await grantsAll(defaultRole, reading))) return undefined;
     const grants = [await describeRule(groupUid, defaultRole, reading)];
@@ -213,18 +212,31 @@ async function readProviders(reading: Reading, after: string, limit: number): Pr
 }
 
 async function readInvites(reading: Reading, after: string, limit: number): Promise<PartFound> {
-  const { call, asker } = reading;
-  const groups = reading.groups.filter((uid) => asker.holds(listInvites, uid));
-  if (groups.length === 0) return { subjects: [], last: undefined };
-  const read = (position: string, size: number) =>
-    call.tx.accessQuestions.findInvitesIn(groups, position, call.startMs, size);
-  return readRules({ after, limit, read }, async ({ uid, email, groupUid, roleUid }) => {
-    if (!(await grantsAll(roleUid, reading))) return undefined;
-    return {
-      subject: { case: "invite", value: { uid, email } },
-      grants: [await describeRule(groupUid, roleUid, reading)],
-    };
+  const { tx, startMs } = reading.call;
+  const groups = reading.groups.filter((uid) => reading.asker.holds(listInvites, uid));
+  const read = readInGroups(groups, (...from) => tx.accessQuestions.findInvitesIn(...from));
+  return readRules({ after, limit, read }, async ({ uid, email, groupUid, roleUid, expireTimeMs }) => {
+    if (expireTimeMs <= startMs || !(await grantsAll(roleUid, reading))) return undefined;
+    const grants = [await describeRule(groupUid, roleUid, reading)];
+    return { subject: { case: "invite", value: { uid, email } }, grants };
   });
+}
+
+type ReadAfter<Row> = (after: string, size: number) => Promise<readonly Row[]>;
+
+// Reads the rules of one group after the other, in the order of groups.
+function readInGroups<Row>(
+  groups: readonly string[],
+  readGroup: (groupUid: string, after: string, size: number) => Promise<readonly Row[]>,
+): ReadAfter<Row> {
+  return async (after, size) => {
+    const current = parentOf(after);
+    for (const uid of current === undefined ? groups : groups.slice(groups.indexOf(current))) {
+      const rows = await readGroup(uid, uid === current ? after : "", size);
+      if (rows.length > 0) return rows;
+    }
+    return [];
+  };
 }
 
 async function describeRule(groupUid: string, roleUid: string, { lookups, question }: Reading): Promise<GrantInit> {
@@ -239,8 +251,8 @@ async function describeRule(groupUid: string, roleUid: string, { lookups, questi
 interface RuleReading<Row> {
   readonly after: string;
   readonly limit: number;
-  /** Reads the rules with uids after a position, in the order of uids. */
-  readonly read: (after: string, size: number) => Promise<readonly Row[]>;
+  /** Reads the rules after the one with this uid. */
+  readonly read: ReadAfter<Row>;
 }
 
 // Reads rules of one kind until the page is full, they have ended, or enough were looked at.

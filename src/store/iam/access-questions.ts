@@ -2,7 +2,6 @@
 // organisation that let further people. Each statement reads at most `limit` rows in the order of an index, and other calls
 // run between those of an answer that needs many.
 import { and, asc, eq, gt, inArray, lt, or, sql } from "drizzle-orm";
-import { rootOf } from "../../kernel/uidp.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns } from "../rows.js";
 import {
@@ -38,12 +37,11 @@ const groupPlaceholders = (size: number) => Array.from({ length: size }, (_, i) 
 
 // The bindings of an identity at some groups.
 const bindingsAt = statementFamily<number, Record<string, string>, BindingRow>(String, (size) => (q, t) => {
-  const { identityUid, groupUid, roleUid } = t.roleBindings;
+  const { identityUid, groupUid } = t.roleBindings;
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size))))
-    .orderBy(asc(groupUid), asc(roleUid));
+    .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size))));
 });
 
 // The bindings of an identity below a group, in the order of groups and roles.
@@ -99,57 +97,47 @@ const bindingsOfGroup = statement<
     .limit(rowLimit("limit"));
 });
 
-const mappingsOf = statementFamily<
-  "providerUid" | "rootUid",
-  { owner: string; after: string; end: string; limit: number },
-  GroupMappingRow
->(String, (column) => (q, t) => {
-  const mappings = t.groupMappings;
+// The uid of a mapping begins with that of its provider, and so with that of the group of the provider.
+const mappingsBelow = statement<{ after: string; end: string; limit: number }, GroupMappingRow>((q, t) => {
+  const { groupMappings } = t;
   return q
-    .select(ownColumns(mappings))
-    .from(mappings)
-    .where(and(eq(mappings[column], value("owner")), gt(mappings.uid, value("after")), lt(mappings.uid, value("end"))))
-    .orderBy(asc(mappings.uid))
+    .select(ownColumns(groupMappings))
+    .from(groupMappings)
+    .where(and(gt(groupMappings.uid, value("after")), lt(groupMappings.uid, value("end"))))
+    .orderBy(asc(groupMappings.uid))
     .limit(rowLimit("limit"));
 });
 
-const providersIn = statementFamily<number, Record<string, string | number>, IdentityProviderRow>(
-  String,
-  (size) => (q, t) => {
-    const providers = t.identityProviders;
-    return q
-      .select(ownColumns(providers))
-      .from(providers)
-      .where(and(inArray(providers.groupUid, groupPlaceholders(size)), gt(providers.uid, value("after"))))
-      .orderBy(asc(providers.uid))
-      .limit(rowLimit("limit"));
-  },
+type InGroup = { groupUid: string; after: string; limit: number };
+
+const providersIn = statement<InGroup, IdentityProviderRow>((q, { identityProviders }) =>
+  q
+    .select(ownColumns(identityProviders))
+    .from(identityProviders)
+    .where(and(buildEquals(identityProviders, "groupUid"), gt(identityProviders.uid, value("after"))))
+    .orderBy(asc(identityProviders.uid))
+    .limit(rowLimit("limit")),
 );
 
-const invitesIn = statementFamily<number, Record<string, string | number>, GroupInviteRow>(String, (size) => (q, t) => {
-  const invites = t.groupInvites;
-  return q
-    .select(ownColumns(invites))
-    .from(invites)
-    .where(
-      and(
-        inArray(invites.groupUid, groupPlaceholders(size)),
-        gt(invites.uid, value("after")),
-        gt(invites.expireTimeMs, value("nowMs")),
-      ),
-    )
-    .orderBy(asc(invites.uid))
-    .limit(rowLimit("limit"));
-});
+const invitesIn = statement<InGroup, GroupInviteRow>((q, { groupInvites }) =>
+  q
+    .select(ownColumns(groupInvites))
+    .from(groupInvites)
+    .where(and(buildEquals(groupInvites, "groupUid"), gt(groupInvites.uid, value("after"))))
+    .orderBy(asc(groupInvites.uid))
+    .limit(rowLimit("limit")),
+);
 
 /** Greater than the uid of a group and of everything below it, or where it is empty than all: uids are hex digits and slashes. */
 const endOf = (groupUid: string) => (groupUid === "" ? "g" : `${groupUid}0`);
 
 export class AccessQuestions extends TransactionPart {
-  /** The bindings of an identity at `groupUids`, in the order of groups. */
-  findBindingsAt(identityUid: string, groupUids: readonly string[]): Promise<BindingRow[]> {
+  /** The bindings of an identity at `groupUids`, in the order of groups and roles. */
+  async findBindingsAt(identityUid: string, groupUids: readonly string[]): Promise<BindingRow[]> {
     const { size, params } = padParams("group", groupUids);
-    return this.all(bindingsAt(size), { ...params, identityUid });
+    const keyOf = ({ groupUid, roleUid }: BindingRow) => `${groupUid} ${roleUid}`;
+    const rows = await this.all(bindingsAt(size), { ...params, identityUid });
+    return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
 
   /**
@@ -198,27 +186,23 @@ export class AccessQuestions extends TransactionPart {
     return (rows as unknown as GroupMappingRow[]).sort((a, b) => (a.uid < b.uid ? -1 : 1));
   }
 
-  /** The mappings of a provider with uids after `after`, in the order of uids. */
-  findMappingsOf(providerUid: string, after: string, limit: number): Promise<GroupMappingRow[]> {
-    return this.#slice(mappingsOf("providerUid"), { owner: providerUid, after, end: endOf(providerUid), limit });
-  }
-
-  /** The mappings of the providers in a group and below it with uids after `after`, in the order of uids. */
+  /**
+   * The mappings of a provider, or of those in a group and below it, with uids after `after`, in the order of uids.
+   *
+   * @param top the uid of the provider or of the group
+   */
   findMappingsBelow(top: string, after: string, limit: number): Promise<GroupMappingRow[]> {
-    const range = { after: after > top ? after : top, end: endOf(top) };
-    return this.#slice(mappingsOf("rootUid"), { owner: rootOf(top), ...range, limit });
+    return this.#slice(mappingsBelow, { after: after > top ? after : top, end: endOf(top), limit });
   }
 
-  /** The providers in `groupUids` with uids after `after`, in the order of uids. */
-  findProvidersIn(groupUids: readonly string[], after: string, limit: number): Promise<IdentityProviderRow[]> {
-    const { size, params } = padParams("group", groupUids);
-    return this.#slice(providersIn(size), { ...params, after, limit });
+  /** The providers of a group itself with uids after `after`, in the order of uids. */
+  findProvidersIn(groupUid: string, after: string, limit: number): Promise<IdentityProviderRow[]> {
+    return this.#slice(providersIn, { groupUid, after, limit });
   }
 
-  /** The invites to `groupUids` that have not expired, with uids after `after`, in the order of uids. */
-  findInvitesIn(groupUids: readonly string[], after: string, nowMs: number, limit: number): Promise<GroupInviteRow[]> {
-    const { size, params } = padParams("group", groupUids);
-    return this.#slice(invitesIn(size), { ...params, after, nowMs, limit });
+  /** The invites to a group itself, expired or not, with uids after `after`, in the order of uids. */
+  findInvitesIn(groupUid: string, after: string, limit: number): Promise<GroupInviteRow[]> {
+    return this.#slice(invitesIn, { groupUid, after, limit });
   }
 
   async #slice<Params extends object, Row>(slice: Statement<Params, Row>, params: Params): Promise<Row[]> {

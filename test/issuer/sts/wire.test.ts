@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { type DescMethodUnary, getOption, hasOption } from "@bufbuild/protobuf";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
 import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
@@ -95,7 +96,9 @@ it("a token is valid for every service that reflection lists", async () => {
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
   ];
-  const others = [SecurityTokenService, AuditService, EventsService, SessionsService].map(({ typeName }) => typeName);
+  const others = [SecurityTokenService, AccessService, AuditService, EventsService, SessionsService].map(
+    ({ typeName }) => typeName,
+  );
   const covered = [...called.map(({ parent }) => parent.typeName), ...others, ...open];
   assert.deepEqual([...listed].sort(), [...new Set(covered)].sort());
   const grpc = rawGrpc(world.url);
