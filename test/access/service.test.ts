@@ -19,16 +19,19 @@ before(async () => {
 });
 after(() => world.stop());
 
+// biome-ignore lint/suspicious/noExplicitAny: the JSON of several messages
+type Json = any;
+
 const query = (values: Readonly<Record<string, string>>) => new URLSearchParams(values).toString();
 
 async function ask(who: Somebody, path: string, values: Readonly<Record<string, string>>) {
   const { status, json } = await restAs(world.url, who.token, "/access/v1")("GET", `/${path}?${query(values)}`);
-  return { status, body: json as any };
+  return { status, body: json as Json };
 }
 
 test("Check says what a workload may do, and what it lacks", async () => {
   const at = { identity: workload, resource: world.grandchild };
-  const yes = await ask(admin, "check", { ...at, method: `${service}.GetGroup` });
+  const yes = await ask(admin, "check", { ...at, actions: `${service}.GetGroup` });
   assert.deepEqual(yes.body, {
     allowed: true,
     missingCapabilities: [],
@@ -36,10 +39,10 @@ test("Check says what a workload may do, and what it lacks", async () => {
     partial: false,
     unconfirmed: false,
   });
-  const no = await ask(admin, "check", { ...at, capabilities: "groups.update" });
+  const no = await ask(admin, "check", { ...at, actions: "groups.update" });
   assert.equal(no.body.allowed, false);
   assert.deepEqual(no.body.missingCapabilities, ["groups.update"]);
-  const above = await ask(admin, "check", { ...at, resource: world.root, method: `${service}.GetGroup` });
+  const above = await ask(admin, "check", { ...at, resource: world.root, actions: `${service}.GetGroup` });
   assert.equal(above.body.allowed, false);
 });
 
@@ -47,7 +50,7 @@ test("Explain names the binding, its role and its group", async () => {
   const { body } = await ask(admin, "explanation", {
     identity: workload,
     resource: world.grandchild,
-    method: `${service}.GetGroup`,
+    actions: `${service}.GetGroup`,
   });
   assert.equal(body.allowed, true);
   assert.equal(body.grants.length, 1);
@@ -62,13 +65,13 @@ test("Explain names the binding, its role and its group", async () => {
 });
 
 test("ListSubjects lists who may at a group, and ListAccess what an identity may", async () => {
-  const subjects = await ask(admin, "subjects", { capabilities: "groups.list", resource: world.grandchild });
-  const uids = subjects.body.subjects.map((one: any) => one.identity?.uid);
+  const subjects = await ask(admin, "subjects", { actions: "groups.list", resource: world.grandchild });
+  const uids = subjects.body.subjects.map((one: Json) => one.identity?.uid);
   assert.ok(uids.includes(workload) && uids.includes(admin.uid) && uids.includes(world.owner.uid));
   assert.deepEqual(uids, [...uids].sort());
   const access = await ask(admin, "grants", { identity: workload });
   assert.deepEqual(
-    access.body.grants.map((grant: any) => [grant.group.uid, grant.role.name, grant.effect]),
+    access.body.grants.map((grant: Json) => [grant.group.uid, grant.role.name, grant.effect]),
     [[world.child, "viewer", "EFFECT_COUNTS"]],
   );
   assert.ok(access.body.grants[0].capabilities.includes("groups.list"));
@@ -76,18 +79,18 @@ test("ListSubjects lists who may at a group, and ListAccess what an identity may
 
 test("callers ask about themselves without any capability, and about others with role_bindings.list", async () => {
   const nobody = await world.caller([]);
-  const own = await ask(nobody, "check", { capabilities: "groups.list", resource: world.root });
+  const own = await ask(nobody, "check", { actions: "groups.list", resource: world.root });
   assert.equal(own.body.allowed, false);
-  const other = await ask(nobody, "check", { identity: workload, capabilities: "groups.list", resource: world.child });
+  const other = await ask(nobody, "check", { identity: workload, actions: "groups.list", resource: world.child });
   assert.equal(other.status, 403);
-  assert.equal((await ask(nobody, "subjects", { capabilities: "groups.list", resource: world.root })).status, 403);
+  assert.equal((await ask(nobody, "subjects", { actions: "groups.list", resource: world.root })).status, 403);
   assert.deepEqual((await ask(nobody, "grants", { identity: workload })).body.grants, []);
 });
 
 test("the bindings of groups above that the caller does not see are left out", async () => {
   const lead = await world.caller(["role_bindings.list", "roles.list"], world.child);
   await world.harness.bind(workload, "editor", world.root);
-  const at = { identity: workload, resource: world.grandchild, capabilities: "repo.create" };
+  const at = { identity: workload, resource: world.grandchild, actions: "repo.create" };
   const seen = await ask(lead, "check", at);
   assert.deepEqual([seen.body.allowed, seen.body.partial], [false, true]);
   const whole = await ask(admin, "check", at);
@@ -97,7 +100,7 @@ test("the bindings of groups above that the caller does not see are left out", a
 test("SearchNames finds by the beginning of names what lists show", async () => {
   const found = await ask(admin, "names", { prefix: "ou" });
   assert.deepEqual(
-    found.body.resources.map((one: any) => [one.kind, one.uid, one.name]),
+    found.body.resources.map((one: Json) => [one.kind, one.uid, one.name]),
     [["NAMED_KIND_GROUP", world.root, "ours"]],
   );
   assert.deepEqual((await ask(admin, "names", { prefix: "theirs" })).body.resources, []);
@@ -105,17 +108,16 @@ test("SearchNames finds by the beginning of names what lists show", async () => 
 });
 
 for (const [path, values, field] of [
-  ["check", {}, "method"],
-  ["check", { method: "x.Y", capabilities: "groups.list" }, "method"],
-  ["check", { method: "x.Y" }, "method"],
-  ["check", { capabilities: "groups.fly", resource: "0".repeat(40) }, "capabilities[0]"],
-  ["check", { capabilities: "groups.list" }, "resource"],
-  ["check", { capabilities: "groups.list", resource: "nothing" }, "resource"],
-  ["check", { capabilities: "groups.list", resource: "0".repeat(40), identity: "ci" }, "identity"],
-  ["explanation", { method: `${service}.GetGroup` }, "resource"],
-  ["subjects", { capabilities: "groups.list" }, "resource"],
-  ["subjects", { capabilities: "groups.list", resource: "ROOT", pageSize: "-1" }, "pageSize"],
-  ["subjects", { capabilities: "groups.list", resource: "ROOT", pageToken: "abc" }, "pageToken"],
+  ["check", {}, "actions"],
+  ["check", { actions: "x.Y" }, "actions"],
+  ["check", { actions: "groups.fly", resource: "0".repeat(40) }, "actions"],
+  ["check", { actions: "groups.list" }, "resource"],
+  ["check", { actions: "groups.list", resource: "nothing" }, "resource"],
+  ["check", { actions: "groups.list", resource: "0".repeat(40), identity: "ci" }, "identity"],
+  ["explanation", { actions: `${service}.GetGroup` }, "resource"],
+  ["subjects", { actions: "groups.list" }, "resource"],
+  ["subjects", { actions: "groups.list", resource: "ROOT", pageSize: "-1" }, "pageSize"],
+  ["subjects", { actions: "groups.list", resource: "ROOT", pageToken: "abc" }, "pageToken"],
   ["grants", { identity: "ci" }, "identity"],
   ["grants", { group: "acme" }, "group"],
   ["names", {}, "prefix"],
@@ -127,6 +129,6 @@ for (const [path, values, field] of [
     );
     const { status, body } = await ask(admin, path, given);
     assert.equal(status, 400);
-    assert.equal(body.details.find((one: any) => one.fieldViolations)?.fieldViolations[0].field, field);
+    assert.equal(body.details.find((one: Json) => one.fieldViolations)?.fieldViolations[0].field, field);
   });
 }

@@ -95,6 +95,9 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     identity,
     identityId: () => somebody.identity,
     aud: () => world.url,
+    // Without a resource only methods can be asked about that need none.
+    actions: () => "chainguard.platform.iam.v2beta1.GroupsService.ListGroups",
+    resource: () => organisation,
     code: async (_, { operationId }) =>
       operationId === "Auth_GetHeadlessSession"
         ? (await somebody.headlessCodes(1))[0]
@@ -346,6 +349,7 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     identity: () => [somebody.identity],
     group: () => [organisation],
     role: () => [builtinRoleUid("viewer")],
+    resource: () => [organisation],
     identity_provider_uid: () => [`${organisation}/0123456789abcdef`],
     identity_provider_uidp: () => [`${organisation}/0123456789abcdef`],
     id: () => [`${organisation}/0123456789abcdef`],

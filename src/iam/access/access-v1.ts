@@ -61,11 +61,11 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
     },
 
     async listSubjects(request, call) {
-      const { method, capabilities, resource } = request;
+      const { actions, resource } = request;
       if (resource === "") throw invalidArgument({ field: "resource", rule: "is required" });
       const question = parseQuestion(request, findMethod);
       const { asker, groups, partial } = await findSeenGroups(resource, call);
-      const page = await parsePage(request, [method, capabilities, resource], call, tokens);
+      const page = await parsePage(request, [actions, resource], call, tokens);
       const lookups = new Lookups(call.tx, asker);
       const found = await readSubjects({ question, resource, groups, asker, lookups }, call, page);
       return {

@@ -21,34 +21,46 @@ export interface Question extends Pick<Guard, "ownIdentity"> {
 
 /** The fields of requests that say what is asked. */
 interface QuestionFields {
-  readonly method: string;
-  readonly capabilities: readonly string[];
+  readonly actions: readonly string[];
   readonly resource: string;
 }
 
-const MAX_CAPABILITIES = 16;
+const MAX_ACTIONS = 16;
 
 /**
  * Parses what a request asks.
  *
- * @throws ApiError INVALID_ARGUMENT for a method that is not served, a capability that does not exist, both or neither of
- * them, and a resource that is missing or no uid.
+ * @throws ApiError INVALID_ARGUMENT for actions that are neither one method that is served nor capabilities that exist, and
+ * for a resource that is missing or no uid.
  */
-export function parseQuestion({ method, capabilities, resource }: QuestionFields, findMethod: FindMethod): Question {
-  if ((method === "") === (capabilities.length === 0)) {
-    throw invalidArgument({
-      field: "method",
-      subject: "",
-      rule: "set either {} or {}",
-      args: ["method", "capabilities"],
-    });
+export function parseQuestion({ actions, resource }: QuestionFields, findMethod: FindMethod): Question {
+  const question = parseActions(actions, findMethod);
+  if (resource === "" && question.needsResource) {
+    throw invalidArgument({ field: "resource", rule: "is required unless the method needs its capabilities nowhere" });
   }
-  const question = method === "" ? askFor(parseNames(capabilities)) : askAbout(getMethod(method, findMethod));
-  if (resource === "" && question.needsResource) throw invalidArgument({ field: "resource", rule: "is required" });
   if (resource !== "" && !isUidp(resource)) {
     throw invalidArgument({ field: "resource", rule: "must be a uid, such as the service assigns" });
   }
   return question;
+}
+
+function parseActions(actions: readonly string[], findMethod: FindMethod): Question {
+  const [first = ""] = actions;
+  if (first === "") throw invalidArgument({ field: "actions", rule: "is required" });
+  if (actions.length > MAX_ACTIONS) throw invalidArgument({ field: "actions", rule: `must be at most ${MAX_ACTIONS}` });
+  const unknown = actions.find((name) => !isCapabilityName(name));
+  if (unknown === undefined) return askFor(parseCapabilities([...new Set(actions)]).map(needed));
+  const entry = actions.length === 1 ? findMethod(pathOf(first)) : undefined;
+  if (entry) return askAbout(entry);
+  const examples =
+    "chainguard.platform.iam.v2beta1.GroupsService.UpdateGroup, or names of capabilities, such as groups.update";
+  throw invalidArgument({ field: "actions", rule: `must be one method that is served, such as ${examples}` });
+}
+
+// Methods are written with a point or with a slash before their name.
+function pathOf(name: string): string {
+  const dot = name.lastIndexOf(".");
+  return name.includes("/") ? name.replace(/^\/?/, "/") : `/${name.slice(0, dot)}/${name.slice(dot + 1)}`;
 }
 
 function askFor(capabilities: readonly NeededCapability[]): Question {
@@ -76,31 +88,6 @@ function askAbout({ auth, desc, ...entry }: MethodEntry): Question {
     methodRule: methodRule || shown,
     ...(ownIdentity && { ownIdentity }),
   };
-}
-
-function getMethod(name: string, findMethod: FindMethod): MethodEntry {
-  const dot = name.lastIndexOf(".");
-  const path = name.includes("/") ? name.replace(/^\/?/, "/") : `/${name.slice(0, dot)}/${name.slice(dot + 1)}`;
-  const entry = findMethod(path);
-  if (entry) return entry;
-  const example = "chainguard.platform.iam.v2beta1.GroupsService.UpdateGroup";
-  throw invalidArgument({ field: "method", rule: `must be a method that is served, such as ${example}` });
-}
-
-function parseNames(names: readonly string[]): NeededCapability[] {
-  if (names.length > MAX_CAPABILITIES) {
-    throw invalidArgument({ field: "capabilities", rule: `must be at most ${MAX_CAPABILITIES}` });
-  }
-  const unknown = names.findIndex((name) => !isCapabilityName(name));
-  if (unknown >= 0) {
-    const field = `capabilities[${unknown}]`;
-    throw invalidArgument({
-      field,
-      subject: "capabilities",
-      rule: "must be names of capabilities, such as groups.update",
-    });
-  }
-  return parseCapabilities([...new Set(names)]).map(needed);
 }
 
 /** A capability as methods declare it. */

@@ -26,28 +26,21 @@ export declare type CheckRequest = Message<"arbor.access.v1.CheckRequest"> & {
   identity: string;
 
   /**
-   * The method, such as `chainguard.platform.iam.v2beta1.GroupsService.UpdateGroup`.
-   * Either this or `capabilities` is required.
+   * What the identity would do: a method, such as
+   * `chainguard.platform.iam.v2beta1.GroupsService.UpdateGroup`, or the names of
+   * capabilities, such as `groups.update`, all of which are needed. At most 16.
    *
-   * @generated from field: string method = 2;
+   * @generated from field: repeated string actions = 2;
    */
-  method: string;
-
-  /**
-   * The names of capabilities, such as `groups.update`, all of which are needed.
-   * At most 16.
-   *
-   * @generated from field: repeated string capabilities = 3;
-   */
-  capabilities: string[];
+  actions: string[];
 
   /**
    * The uid of the resource that the call is about: that of a group, or of
-   * something in a group. Required with `capabilities`, and with a method that
+   * something in a group. Required with capabilities, and with a method that
    * needs its capabilities at a resource. With another method, such as that of a
    * list, it asks whether the method shows what is there.
    *
-   * @generated from field: string resource = 4;
+   * @generated from field: string resource = 3;
    */
   resource: string;
 };
@@ -124,23 +117,16 @@ export declare type ExplainRequest = Message<"arbor.access.v1.ExplainRequest"> &
   identity: string;
 
   /**
-   * The method, as in CheckRequest.
+   * A method or capabilities, as in CheckRequest.
    *
-   * @generated from field: string method = 2;
+   * @generated from field: repeated string actions = 2;
    */
-  method: string;
-
-  /**
-   * The names of capabilities, as in CheckRequest.
-   *
-   * @generated from field: repeated string capabilities = 3;
-   */
-  capabilities: string[];
+  actions: string[];
 
   /**
    * The uid of the resource, as in CheckRequest.
    *
-   * @generated from field: string resource = 4;
+   * @generated from field: string resource = 3;
    */
   resource: string;
 };
@@ -354,30 +340,23 @@ export declare const GrantRoleSchema: GenMessage<GrantRole>;
  */
 export declare type ListSubjectsRequest = Message<"arbor.access.v1.ListSubjectsRequest"> & {
   /**
-   * The method, as in CheckRequest.
+   * A method or capabilities, as in CheckRequest.
    *
-   * @generated from field: string method = 1;
+   * @generated from field: repeated string actions = 1;
    */
-  method: string;
-
-  /**
-   * The names of capabilities, as in CheckRequest.
-   *
-   * @generated from field: repeated string capabilities = 2;
-   */
-  capabilities: string[];
+  actions: string[];
 
   /**
    * The uid of the resource: that of a group, or of something in a group.
    *
-   * @generated from field: string resource = 3;
+   * @generated from field: string resource = 2;
    */
   resource: string;
 
   /**
    * The maximum number of subjects on a page: 50 by default, 200 at most.
    *
-   * @generated from field: int32 page_size = 4;
+   * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
@@ -385,7 +364,7 @@ export declare type ListSubjectsRequest = Message<"arbor.access.v1.ListSubjectsR
    * The `next_page_token` of the previous page. The other fields must be the same
    * as in the request for that page. A token older than 3 days restarts the list.
    *
-   * @generated from field: string page_token = 5;
+   * @generated from field: string page_token = 4;
    */
   pageToken: string;
 };
