@@ -1,0 +1,68 @@
+// AccessService.TestClaims through the pipeline, on the store of a running service and with dependencies that a test
+// changes.
+import { create, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { AccessService, TestClaimsRequestSchema, TestClaimsResponseSchema } from "#gen/arbor/access/v1/access_pb.js";
+import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
+import { createTestClaims, type TestClaimsDeps } from "../../../src/issuer/sts/test-claims.js";
+import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
+import { UnaryCall } from "../../../src/pipeline/call.js";
+import { createInvoke } from "../../../src/pipeline/invoke.js";
+import { createMethodTable } from "../../../src/pipeline/method-table.js";
+import { codeName } from "../../contract/wire.js";
+import { inboundOf, principal } from "../../pipeline/pipeline.js";
+import type { ExchangeWorld } from "./exchange-world.js";
+
+/** What is tested. */
+export type Subject = MessageInitShape<typeof TestClaimsRequestSchema>["subject"];
+
+/** The response as JSON without empty fields, or the code and the text of the error. */
+export type Tested = Readonly<Record<string, unknown>>;
+
+/** Tests a token or claims; the owner of the organisation calls unless another uid is given. */
+export type TestClaims = (identity: string, subject: Subject, caller?: string) => Promise<Tested>;
+
+/** The longest life of tokens: that of the setting's default, in seconds. */
+const MAX_LIFE_S = 25 * 3600;
+
+/** Creates it; `stsOrigins` are those of a server that stands in for AWS. */
+export function createClaimsTester(
+  world: ExchangeWorld,
+  stsOrigins: readonly string[] = [],
+  changes: Partial<TestClaimsDeps> = {},
+): TestClaims {
+  const { store } = world.harness.app.installation;
+  const clock = () => Date.now() + world.harness.skewMs;
+  const ownUrls = [world.url];
+  const fetch = createGuardedFetch({ trustedOrigins: [world.workloads.issuer, world.people.issuer, ...stsOrigins] });
+  const handler = createTestClaims({
+    ...{ store, clock, fetch, stsOrigins, ownUrls, audiences: ownUrls, loginProviders: [], maxTokenLifeS: MAX_LIFE_S },
+    issuers: createIssuers({
+      ...{ fetch, clock, maxTokenLifeS: MAX_LIFE_S },
+      isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
+    }),
+    ...changes,
+  });
+  const method = AccessService.method.testClaims;
+  const desc = { ...AccessService, methods: [method] };
+  const entry = createMethodTable([{ desc, handlers: { testClaims: handler } }])
+    .values()
+    .next().value;
+  if (entry?.kind !== "unary") throw new TypeError("the method is not unary");
+  const onInternalError = (error: unknown) => {
+    throw error;
+  };
+  const invoke = createInvoke({ store, clock, errorDomain: "iam.test", onInternalError });
+  return async (identity, subject, caller = world.owner.uid) => {
+    const call = new UnaryCall(inboundOf({}), method, clock());
+    const request = create(TestClaimsRequestSchema, { identity, ...(subject && { subject }) });
+    try {
+      const response = await invoke(entry, call, { ...principal(caller), issuedAt: clock() / 1000 }, request);
+      return toJson(TestClaimsResponseSchema, create(TestClaimsResponseSchema, response)) as Tested;
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      return { code: codeName(error.code), message: error.rawMessage };
+    }
+  };
+}

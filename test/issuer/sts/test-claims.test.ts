@@ -1,0 +1,594 @@
+// Which condition of the exchange a token or its claims fail, and that testing them has no effect.
+import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { after, before, describe, it, type TestContext } from "node:test";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { randomIds } from "../../../src/kernel/ids.js";
+import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
+import { createRandom } from "../../support/openapi/random.js";
+import { createClaimsTester, type Tested, type TestClaims } from "./claims-tester.js";
+import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
+import { role as awsRole, bearerOf, serveSts, signRequest } from "./sts.js";
+
+const SUBJECT = "repo:acme/app";
+const OTHER = "https://elsewhere.example";
+const SERVICE_PRINCIPAL = "SERVICE_PRINCIPAL_COSIGNED";
+
+let world: ExchangeWorld;
+let stranger: LocalIssuer;
+let testClaims: TestClaims;
+let stopSts = () => {};
+let stsOrigin: string;
+const pair = () => generateKeyPairSync("ec", { namedCurve: "P-256" });
+const stored = pair();
+const foreign = pair();
+
+before(async () => {
+  const stops: (() => void)[] = [];
+  const sts = await serveSts({ after: (stop: () => void) => void stops.push(stop) } as unknown as TestContext);
+  stopSts = () => stops.forEach((stop) => void stop());
+  stsOrigin = sts.origin;
+  world = await startExchangeWorld({ awsStsOrigins: sts.origin, trustedIssuers: sts.origin });
+  stranger = await startLocalIssuer();
+  testClaims = createClaimsTester(world, [sts.origin]);
+});
+
+after(async () => {
+  await world?.stop();
+  await stranger?.stop();
+  stopSts();
+});
+
+const nowS = () => Math.floor(Date.now() / 1000);
+const token = (claims: object = {}) => world.token({ sub: SUBJECT, ...claims });
+const claimMatch = (more: object = {}) => {
+  const literal = { issuer: world.workloads.issuer, subject: SUBJECT };
+  const kept = Object.entries({ ...literal, ...more }).filter(([, value]) => value !== undefined);
+  return { claimMatch: Object.fromEntries(kept) };
+};
+const staticKeys = (more: object = {}) => ({
+  staticKeys: {
+    ...{ issuer: OTHER, subject: SUBJECT, expirationTime: "2099-01-01T00:00:00Z" },
+    issuerKeys: JSON.stringify({ keys: [{ ...stored.publicKey.export({ format: "jwk" }), kid: "k" }] }),
+    ...more,
+  },
+});
+const keyToken = (claims: object = {}, key: KeyObject = stored.privateKey, kid = "k") =>
+  signToken(
+    { alg: "ES256", kid },
+    { iss: OTHER, sub: SUBJECT, aud: world.url, iat: nowS(), exp: nowS() + 600, ...claims },
+    key,
+  );
+const awsIdentity = (more: object = {}) => {
+  const { account: awsAccount, arn, userId } = awsRole;
+  return { awsIdentity: { awsAccount, arn, userId, ...more } };
+};
+
+interface Signed {
+  readonly identity?: string;
+  readonly audience?: string;
+  readonly secret?: string;
+  readonly ageMs?: number;
+  readonly method?: string;
+  readonly signed?: readonly string[];
+}
+
+const signAws = (identity: string, { audience = world.url, ageMs = 0, ...more }: Signed = {}) =>
+  bearerOf(
+    signRequest({
+      origin: stsOrigin,
+      ...more,
+      headers: {
+        accept: "application/json",
+        "chainguard-audience": audience,
+        "chainguard-identity": more.identity ?? identity,
+        "x-amz-date": new Date(Date.now() - ageMs).toISOString().replace(/[-:]|\.\d+/g, ""),
+      },
+    }),
+  );
+
+/** Tests a token, and asserts that the exchange accepts it or not as well. */
+async function testToken(identity: string, bearer: string): Promise<Tested> {
+  const tested = await testClaims(identity, { case: "token", value: bearer });
+  const { status } = await world.exchange({ identity }, bearer);
+  assert.equal(status === 200, tested.accepted === true, `the exchange answers ${status}`);
+  return tested;
+}
+
+interface Row {
+  readonly name: string;
+  readonly relationship: () => object;
+  /** Tokens that differ in the condition alone. */
+  readonly fails: (identity: string) => string;
+  readonly passes?: (identity: string) => string;
+  readonly expected: () => Tested;
+}
+
+const issuer = () => world.workloads.issuer;
+const no = (condition: string, message: string, claim: object = {}) => ({
+  failed: `CONDITION_${condition}`,
+  ...claim,
+  message,
+});
+
+const forms: readonly [name: string, make: () => string, message: string][] = [
+  ["an empty token", () => "", "The token is neither a JWT nor a signed request to AWS."],
+  ["a word", () => "hidden", "The token is neither a JWT nor a signed request to AWS."],
+  ["two parts", () => "a.b", "The token is not of three parts."],
+  ["a line break at the end", () => `${token()}\n`, "The token is not in canonical base64url."],
+  ["16 KiB and more", () => token({ padding: "x".repeat(13_000) }), "The token is too long."],
+  ["no subject", () => token({ sub: undefined }), "The token has no usable subject."],
+  ["no issuer", () => token({ iss: undefined }), "The token has no issuer."],
+  ["a long issuer", () => token({ iss: `https://${"x".repeat(255)}` }), "The token has an issuer that is too long."],
+  ["an audience that is no text", () => token({ aud: 7 }), "The token has no usable audience."],
+  ["no expiry", () => token({ exp: undefined }), "The token has no expiry."],
+  [
+    "an algorithm that is not accepted",
+    () => world.workloads.token({ sub: SUBJECT, aud: world.url }, { header: { alg: "HS256" } }),
+    "The token is signed with an algorithm that is not accepted.",
+  ],
+];
+
+const rows: readonly Row[] = [
+  ...forms.map(([name, fails, message]) => ({
+    name: `form: ${name}`,
+    relationship: claimMatch,
+    fails,
+    passes: () => token(),
+    expected: () => no("FORM", message),
+  })),
+  {
+    name: "relationship: a request to AWS for a claim match",
+    relationship: claimMatch,
+    fails: signAws,
+    passes: () => token(),
+    expected: () =>
+      no(
+        "RELATIONSHIP",
+        "The identity is assumed with a token whose claims match, and not with a request that is signed for AWS.",
+      ),
+  },
+  {
+    name: "relationship: a request to AWS for static keys",
+    relationship: staticKeys,
+    fails: signAws,
+    passes: () => keyToken(),
+    expected: () =>
+      no(
+        "RELATIONSHIP",
+        "The identity is assumed with a token that its keys verify, and not with a request that is signed for AWS.",
+      ),
+  },
+  {
+    name: "relationship: a token for an AWS role",
+    relationship: awsIdentity,
+    fails: () => token(),
+    passes: signAws,
+    expected: () =>
+      no(
+        "RELATIONSHIP",
+        "The identity is assumed with a GetCallerIdentity request that an AWS user or role has signed.",
+      ),
+  },
+  {
+    name: "relationship: a token for a component of the service",
+    relationship: () => ({ servicePrincipal: SERVICE_PRINCIPAL }),
+    fails: () => token(),
+    expected: () =>
+      no("RELATIONSHIP", "The identity is that of a component of the service, and no token assumes it."),
+  },
+  {
+    name: "relationship: a token for an identity without one",
+    relationship: () => ({}),
+    fails: () => token(),
+    expected: () => no("RELATIONSHIP", "The identity has no relationship, so that no token assumes it."),
+  },
+  {
+    name: "issuer: another one",
+    relationship: claimMatch,
+    fails: () => stranger.token({ sub: SUBJECT, aud: world.url }),
+    passes: () => token(),
+    expected: () =>
+      no("ISSUER", "The issuer of the token is not the one that the identity accepts.", {
+        ...{ claim: "iss", expected: issuer(), actual: stranger.issuer },
+      }),
+  },
+  {
+    name: "issuer: another one than the pattern",
+    relationship: () => claimMatch({ issuer: undefined, issuerPattern: `${issuer()}/?` }),
+    fails: () => token({ iss: `${issuer()}/x` }),
+    passes: () => token(),
+    expected: () =>
+      no("ISSUER", "The issuer of the token is not the one that the identity accepts.", {
+        ...{ claim: "iss", expected: `${issuer()}/?`, actual: `${issuer()}/x` },
+      }),
+  },
+  {
+    name: "issuer: this service",
+    relationship: claimMatch,
+    fails: () => token({ iss: world.url }),
+    passes: () => token(),
+    expected: () =>
+      no("ISSUER", "The token was issued by this service.", { claim: "iss", expected: issuer(), actual: world.url }),
+  },
+  {
+    name: "issuer: another one than that of static keys",
+    relationship: staticKeys,
+    fails: () => keyToken({ iss: `${OTHER}/` }),
+    passes: () => keyToken(),
+    expected: () =>
+      no("ISSUER", "The issuer of the token is not the one that the identity accepts.", {
+        ...{ claim: "iss", expected: OTHER, actual: `${OTHER}/` },
+      }),
+  },
+  {
+    name: "subject: another one",
+    relationship: claimMatch,
+    fails: () => token({ sub: "repo:Acme/app" }),
+    passes: () => token(),
+    expected: () =>
+      no("SUBJECT", "The subject of the token is not one that the identity accepts.", {
+        ...{ claim: "sub", expected: SUBJECT, actual: "repo:Acme/app" },
+      }),
+  },
+  {
+    name: "subject: another one than the pattern",
+    relationship: () => claimMatch({ subject: undefined, subjectPattern: "repo:acme/[a-z]+" }),
+    fails: () => token({ sub: `${SUBJECT}1` }),
+    passes: () => token(),
+    expected: () =>
+      no("SUBJECT", "The subject of the token is not one that the identity accepts.", {
+        ...{ claim: "sub", expected: "repo:acme/[a-z]+", actual: `${SUBJECT}1` },
+      }),
+  },
+  {
+    name: "subject: another one than that of static keys",
+    relationship: staticKeys,
+    fails: () => keyToken({ sub: "x" }),
+    passes: () => keyToken(),
+    expected: () =>
+      no("SUBJECT", "The subject of the token is not one that the identity accepts.", {
+        ...{ claim: "sub", expected: SUBJECT, actual: "x" },
+      }),
+  },
+  ...[
+    { what: "ARN", differing: { arn: `${awsRole.arn}x` }, expected: `${awsRole.arn}x`, actual: awsRole.arn },
+    {
+      ...{ what: "account", differing: { awsAccount: "000000000000" } },
+      ...{ expected: "000000000000", actual: awsRole.account },
+    },
+    { what: "user id", differing: { userId: "x" }, expected: "x", actual: awsRole.userId },
+  ].map(({ what, differing, ...texts }) => ({
+    name: `subject: another ${what} of AWS`,
+    relationship: () => awsIdentity(differing),
+    fails: signAws,
+    expected: () => no("SUBJECT", `The ${what} that AWS names is not that of the identity.`, texts),
+  })),
+  {
+    name: "audience: none of this service",
+    relationship: claimMatch,
+    fails: () => token({ aud: [OTHER, "b"] }),
+    passes: () => token({ aud: [OTHER, world.url] }),
+    expected: () =>
+      no("AUDIENCE", "The token is for another audience than this service, and the identity accepts no other.", {
+        ...{ claim: "aud", expected: world.url, actual: `${OTHER}, b` },
+      }),
+  },
+  {
+    name: "audience: another one than the identity states",
+    relationship: () => claimMatch({ audience: OTHER }),
+    fails: () => token(),
+    passes: () => token({ aud: OTHER }),
+    expected: () =>
+      no("AUDIENCE", "The token has no audience that the identity accepts.", {
+        ...{ claim: "aud", expected: OTHER, actual: world.url },
+      }),
+  },
+  {
+    name: "audience: another one than the pattern",
+    relationship: () => claimMatch({ audiencePattern: "https://.+" }),
+    fails: () => token(),
+    passes: () => token({ aud: OTHER }),
+    expected: () =>
+      no("AUDIENCE", "The token has no audience that the identity accepts.", {
+        ...{ claim: "aud", expected: "https://.+", actual: world.url },
+      }),
+  },
+  {
+    name: "audience: another one than that of static keys",
+    relationship: () => staticKeys({ audiences: ["a"] }),
+    fails: () => keyToken(),
+    passes: () => keyToken({ aud: ["b", "a"] }),
+    expected: () =>
+      no("AUDIENCE", "The token has no audience that the identity accepts.", {
+        ...{ claim: "aud", expected: "a", actual: world.url },
+      }),
+  },
+  {
+    name: "audience: a request to AWS for another service",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { audience: OTHER }),
+    passes: signAws,
+    expected: () =>
+      no("AUDIENCE", "The chainguard-audience of the signed request is not this service.", { expected: world.url }),
+  },
+  {
+    name: "audience: a request to AWS for another identity",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { identity: "another" }),
+    passes: signAws,
+    expected: () => no("AUDIENCE", "The chainguard-identity of the signed request is another identity."),
+  },
+  ...[
+    { name: "missing", given: {}, actual: {}, rule: "is missing" },
+    { name: "another one", given: { ref: "dev" }, actual: { actual: "dev" }, rule: "is not what the identity accepts" },
+    { name: "a number", given: { ref: 7 }, actual: { actual: "7" }, rule: "is neither text nor boolean" },
+    { name: "false", given: { ref: false }, actual: { actual: "false" }, rule: "is not what the identity accepts" },
+  ].map(({ name, given, actual, rule }) => ({
+    name: `claim: ${name}`,
+    relationship: () => claimMatch({ claims: { ref: "main" } }),
+    fails: () => token(given),
+    passes: () => token({ ref: "main" }),
+    expected: () => no("CLAIM", `The claim ref ${rule}.`, { claim: "ref", expected: "main", ...actual }),
+  })),
+  {
+    name: "claim: the text is right and the pattern is not",
+    relationship: () => claimMatch({ claims: { ref: "v1" }, claimPatterns: { ref: "v.", constructor: "a+" } }),
+    fails: () => token({ ref: "v1" }),
+    passes: () => token({ ref: "v1", constructor: "aa" }),
+    expected: () => no("CLAIM", "The claim constructor is missing.", { claim: "constructor", expected: "a+" }),
+  },
+  ...[
+    { name: "expired", given: { iat: -1_000, exp: -500 }, rule: "has expired" },
+    { name: "not valid yet", given: { nbf: 500 }, rule: "is not valid yet" },
+    { name: "issued in the future", given: { iat: 500, exp: 900 }, rule: "was issued in the future" },
+    { name: "long life", given: { exp: 26 * 3600 }, rule: "lives longer than allowed" },
+  ].flatMap(({ name, given, rule }) => {
+    const times = () => Object.fromEntries(Object.entries(given).map(([claim, seconds]) => [claim, nowS() + seconds]));
+    const expected = () => no("TIME", `The token ${rule}.`);
+    return [
+      {
+        ...{ name: `time: ${name}`, relationship: claimMatch, fails: () => token(times()), passes: () => token() },
+        expected,
+      },
+      {
+        ...{ name: `time of static keys: ${name}`, relationship: staticKeys, fails: () => keyToken(times()) },
+        ...{ passes: () => keyToken(), expected },
+      },
+    ];
+  }),
+  {
+    name: "time: a request to AWS that has expired",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { ageMs: 3_600_000 }),
+    passes: signAws,
+    expected: () => no("TIME", "The signed request has expired."),
+  },
+  {
+    name: "time: a request to AWS of the future",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { ageMs: -3_600_000 }),
+    passes: signAws,
+    expected: () => no("TIME", "The signed request is dated in the future."),
+  },
+  {
+    name: "signature: another key",
+    relationship: claimMatch,
+    fails: () => world.workloads.token({ aud: world.url, sub: SUBJECT }, { key: foreign.privateKey }),
+    passes: () => token(),
+    expected: () => no("SIGNATURE", "The token has a signature that does not verify."),
+  },
+  {
+    name: "signature: another key than the stored one",
+    relationship: staticKeys,
+    fails: () => keyToken({}, foreign.privateKey),
+    passes: () => keyToken(),
+    expected: () => no("SIGNATURE", "The token has a signature that does not verify."),
+  },
+  {
+    name: "signature: a key that is not stored",
+    relationship: staticKeys,
+    fails: () => keyToken({}, stored.privateKey, "other"),
+    passes: () => keyToken(),
+    expected: () => no("SIGNATURE", "The token names no key of its issuer that can be used."),
+  },
+  {
+    name: "signature: stored keys that have expired",
+    relationship: () => staticKeys({ expirationTime: "2020-01-01T00:00:00Z" }),
+    fails: () => keyToken(),
+    expected: () => no("SIGNATURE", "The token is for an identity whose keys have expired."),
+  },
+  {
+    name: "signature: a request that AWS rejects",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { secret: "another secret" }),
+    passes: signAws,
+    expected: () => no("SIGNATURE", "AWS rejects the signed request: status 403."),
+  },
+  {
+    name: "signature: a request to AWS that does not cover the audience",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { signed: ["accept", "chainguard-identity", "host", "x-amz-date"] }),
+    passes: signAws,
+    expected: () =>
+      no(
+        "SIGNATURE",
+        "The signature does not cover host, x-amz-date, chainguard-audience and chainguard-identity.",
+      ),
+  },
+  {
+    name: "form: a request to AWS that is no POST",
+    relationship: awsIdentity,
+    fails: (identity) => signAws(identity, { method: "GET" }),
+    passes: signAws,
+    expected: () => no("FORM", "The signed request to AWS is not accepted: the method is not POST."),
+  },
+  {
+    name: "keys: an issuer that cannot be reached",
+    relationship: () => claimMatch({ issuer: "http://127.0.0.1:1" }),
+    fails: () => token({ iss: "http://127.0.0.1:1" }),
+    expected: () => no("ISSUER_KEYS", "The keys of the token's issuer cannot be obtained."),
+  },
+];
+
+describe("a token fails exactly one condition", () => {
+  for (const { name, relationship, fails, passes, expected } of rows) {
+    it(name, async () => {
+      const identity = await world.assumable(relationship());
+      assert.deepEqual(await testToken(identity, fails(identity)), expected());
+      if (passes) assert.deepEqual(await testToken(identity, passes(identity)), { accepted: true });
+    });
+  }
+
+  it("and every condition has a row", () => {
+    const names = rows.map(({ name }) => name.split(/[ :]/)[0]);
+    const conditions = ["form", "relationship", "issuer", "subject", "audience", "claim", "time", "signature", "keys"];
+    assert.deepEqual(new Set(names), new Set(conditions));
+  });
+
+  it("and of several that fail, the first in the order of the exchange is told", async () => {
+    const identity = await world.assumable(claimMatch({ audience: OTHER, claims: { ref: "main" } }));
+    const wrong = { iat: nowS() - 1_000, exp: nowS() - 500, sub: "x", aud: "y" };
+    const failed = async (bearer: string) => (await testToken(identity, bearer)).failed;
+    assert.equal(await failed(token({ ...wrong, iss: stranger.issuer })), "CONDITION_TIME");
+    const { sub, aud } = wrong;
+    assert.equal(await failed(token({ sub, aud, iss: stranger.issuer })), "CONDITION_ISSUER");
+    const forged = world.workloads.token({ sub, aud }, { key: foreign.privateKey });
+    assert.equal(await failed(forged), "CONDITION_SIGNATURE");
+    assert.equal(await failed(token({ sub, aud })), "CONDITION_SUBJECT");
+    assert.equal(await failed(token({ aud })), "CONDITION_AUDIENCE");
+    assert.equal(await failed(token({ aud: OTHER })), "CONDITION_CLAIM");
+    assert.equal(await failed(token({ aud: OTHER, ref: "main" })), undefined);
+  });
+});
+
+describe("claims are compared without signature and times", () => {
+  const test = (identity: string, claims: object) =>
+    testClaims(identity, { case: "claims", value: claims as JsonObject });
+  const good = () => ({ iss: issuer(), sub: SUBJECT, aud: world.url });
+
+  it("with a claim match", async () => {
+    const identity = await world.assumable(claimMatch({ claims: { ref: "main", protected: "true" } }));
+    const all = { ...good(), ref: "main", protected: true };
+    assert.deepEqual(await test(identity, all), { accepted: true });
+    assert.deepEqual(await test(identity, { ...all, aud: ["x", world.url] }), { accepted: true });
+    const failing: readonly [object, string, string, string, string][] = [
+      [{ iss: OTHER }, "ISSUER", "iss", issuer(), OTHER],
+      [{ iss: world.url }, "ISSUER", "iss", issuer(), world.url],
+      [{ sub: "x" }, "SUBJECT", "sub", SUBJECT, "x"],
+      [{ aud: ["x", "y"] }, "AUDIENCE", "aud", world.url, "x, y"],
+      [{ ref: "dev" }, "CLAIM", "ref", "main", "dev"],
+      [{ protected: false }, "CLAIM", "protected", "true", "false"],
+    ];
+    for (const [change, condition, claim, expected, actual] of failing) {
+      const { message, ...rest } = await test(identity, { ...all, ...change });
+      assert.deepEqual(rest, { failed: `CONDITION_${condition}`, claim, expected, actual });
+      assert.match(String(message), /^[A-Z].+\.$/);
+    }
+  });
+
+  it("with static keys, even if these have expired", async () => {
+    const expirationTime = "2020-01-01T00:00:00Z";
+    const identity = await world.assumable(staticKeys({ audiences: ["a"], expirationTime }));
+    const all = { iss: OTHER, sub: SUBJECT, aud: "a" };
+    assert.deepEqual(await test(identity, all), { accepted: true });
+    assert.equal((await test(identity, { ...all, iss: issuer() })).failed, "CONDITION_ISSUER");
+    assert.equal((await test(identity, { ...all, sub: "x" })).failed, "CONDITION_SUBJECT");
+    assert.equal((await test(identity, { ...all, aud: world.url })).failed, "CONDITION_AUDIENCE");
+  });
+
+  it("and fail for identities that no token assumes", async () => {
+    for (const relationship of [awsIdentity(), { servicePrincipal: SERVICE_PRINCIPAL }, {}]) {
+      const identity = await world.assumable(relationship);
+      assert.equal((await test(identity, good())).failed, "CONDITION_RELATIONSHIP", JSON.stringify(relationship));
+    }
+  });
+
+  it("and are fetched for nothing", async () => {
+    const before = { ...world.workloads.requests };
+    await test(await world.assumable(claimMatch()), good());
+    assert.deepEqual(world.workloads.requests, before);
+  });
+
+  const issRule = "claims.iss must be a text of 1 to 255 characters";
+  const subRule = "claims.sub must be a text of 1 to 1024 characters";
+  const audRule = "claims.aud must be a text, or a list of 1 to 16 texts";
+  const invalid: readonly [change: object, message: string][] = [
+    ...[undefined, "", 7, null, ["x"], "x".repeat(256)].map((iss) => [{ iss }, `claims.iss: ${issRule}`] as const),
+    ...[undefined, "", true, {}, "x".repeat(1025)].map((sub) => [{ sub }, `claims.sub: ${subRule}`] as const),
+    ...[undefined, 7, [], [7], {}, Array(17).fill("x")].map((aud) => [{ aud }, `claims.aud: ${audRule}`] as const),
+    [{ iss: 1, sub: 1, aud: 1 }, `claims.iss: ${issRule}; claims.sub: ${subRule}; claims.aud: ${audRule}`],
+  ];
+  for (const [change, message] of invalid) {
+    it(`unless ${JSON.stringify(change).slice(0, 60)} is among them`, async () => {
+      const identity = await world.assumable(claimMatch());
+      const claims = Object.fromEntries(
+        Object.entries({ ...good(), ...change }).filter(([, value]) => value !== undefined),
+      );
+      assert.deepEqual(await test(identity, claims), {
+        code: "INVALID_ARGUMENT",
+        message: `Invalid argument: ${message}`,
+      });
+    });
+  }
+});
+
+describe("a test needs", () => {
+  const subject = () => ({ case: "token", value: token() }) as const;
+
+  it("a token or claims", async () => {
+    const identity = await world.assumable(claimMatch());
+    assert.deepEqual(await testClaims(identity, undefined), {
+      code: "INVALID_ARGUMENT",
+      message: "Invalid argument: token: token must be given, or claims",
+    });
+  });
+
+  it("an identity that exists", async () => {
+    const missing = randomIds.newUid(world.root);
+    const notFound = { code: "NOT_FOUND", message: `Not found: identity: there is no identity ${missing}` };
+    for (const one of [subject(), { case: "token", value: "garbage" } as const]) {
+      assert.deepEqual(await testClaims(missing, one), notFound);
+    }
+    const claims = { iss: "a", sub: "b", aud: "c" };
+    assert.deepEqual(await testClaims(missing, { case: "claims", value: claims }), notFound);
+  });
+
+  it("the right to change the identity, which strangers and viewers lack", async () => {
+    const identity = await world.assumable(claimMatch());
+    const viewer = await world.workload("viewer", { role: "viewer" });
+    for (const caller of [world.foreignOwner.uid, viewer]) {
+      const { code } = await testClaims(identity, subject(), caller);
+      assert.equal(code, "PERMISSION_DENIED");
+    }
+    const editor = await world.workload("editor", { role: "owner" });
+    assert.deepEqual(await testClaims(identity, subject(), editor), { accepted: true });
+  });
+});
+
+it("an identity that is changed while its issuer is asked is tested again", async () => {
+  const { store } = world.harness.app.installation;
+  const identity = await world.assumable(claimMatch({ subject: "other" }));
+  const relationship = claimMatch();
+  // The time is read between the first half and the second one.
+  let change = true;
+  const clock = () => Date.now();
+  const changing = createClaimsTester(world, [], {
+    store: {
+      ...store,
+      read: async (unit, options) => {
+        const result = await store.read(unit, options);
+        return result;
+      },
+    },
+    clock: () => {
+      if (change) changed = store.write((tx) => tx.identities.update(identity, { relationship }, clock()));
+      change = false;
+      return clock();
+    },
+  });
+  let changed: Promise<unknown> = Promise.resolve();
+  const tested = await changing(identity, { case: "token", value: token() });
+  await changed;
+  assert.deepEqual(tested, { accepted: true });
+});
