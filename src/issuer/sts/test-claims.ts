@@ -3,13 +3,13 @@
 // identity, so guessing is of no use.
 import { isDeepStrictEqual } from "node:util";
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { AccessService, TestClaimsRequest } from "#gen/arbor/access/v1/access_pb.js";
+import type { TestClaimsRequest } from "#gen/arbor/access/v1/access_pb.js";
 import { identities } from "../../iam/identities/identity.js";
 import { relationshipFromJson } from "../../iam/identities/relationship.js";
 import { aborted, type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
-import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
+import { type PreparedHandler, withPreparation } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
 import {
@@ -43,7 +43,7 @@ type Prepared =
       readonly relationship: object;
     };
 
-export function createTestClaims(deps: TestClaimsDeps): Handlers<typeof AccessService>["testClaims"] {
+export function createTestClaims(deps: TestClaimsDeps): PreparedHandler<TestClaimsRequest, unknown, TestResult> {
   const { store, clock, audiences } = deps;
 
   async function prepareToken(identity: string, bearer: string, trace: TraceSpan | undefined): Promise<Prepared> {

@@ -26,24 +26,27 @@ export type TestClaims = (identity: string, subject: Subject, caller?: string) =
 /** The longest life of tokens: that of the setting's default, in seconds. */
 const MAX_LIFE_S = 25 * 3600;
 
-/** Creates it; `stsOrigins` are those of a server that stands in for AWS. */
+/**
+ * Creates it.
+ *
+ * @param stsOrigins those of a server that stands in for AWS
+ * @param change what differs from the service
+ */
 export function createClaimsTester(
   world: ExchangeWorld,
   stsOrigins: readonly string[] = [],
-  changes: Partial<TestClaimsDeps> = {},
+  change: (deps: TestClaimsDeps) => Partial<TestClaimsDeps> = () => ({}),
 ): TestClaims {
   const { store } = world.harness.app.installation;
   const clock = () => Date.now() + world.harness.skewMs;
   const ownUrls = [world.url];
   const fetch = createGuardedFetch({ trustedOrigins: [world.workloads.issuer, world.people.issuer, ...stsOrigins] });
-  const handler = createTestClaims({
-    ...{ store, clock, fetch, stsOrigins, ownUrls, audiences: ownUrls, loginProviders: [], maxTokenLifeS: MAX_LIFE_S },
-    issuers: createIssuers({
-      ...{ fetch, clock, maxTokenLifeS: MAX_LIFE_S },
-      isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
-    }),
-    ...changes,
-  });
+  const maxTokenLifeS = MAX_LIFE_S;
+  const issuers = createIssuers({ fetch, clock, maxTokenLifeS, isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls) });
+  const deps: TestClaimsDeps = {
+    ...{ store, clock, fetch, issuers, stsOrigins, ownUrls, audiences: ownUrls, loginProviders: [], maxTokenLifeS },
+  };
+  const handler = createTestClaims({ ...deps, ...change(deps) });
   const method = AccessService.method.testClaims;
   const desc = { ...AccessService, methods: [method] };
   const entry = createMethodTable([{ desc, handlers: { testClaims: handler } }])

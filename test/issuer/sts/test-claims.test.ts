@@ -6,7 +6,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { createRandom } from "../../support/openapi/random.js";
-import { createClaimsTester, type Tested, type TestClaims } from "./claims-tester.js";
+import { createClaimsTester, type TestClaims, type Tested } from "./claims-tester.js";
 import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 import { role as awsRole, bearerOf, serveSts, signRequest } from "./sts.js";
 
@@ -115,7 +115,7 @@ const forms: readonly [name: string, make: () => string, message: string][] = [
   ["an empty token", () => "", "The token is neither a JWT nor a signed request to AWS."],
   ["a word", () => "hidden", "The token is neither a JWT nor a signed request to AWS."],
   ["two parts", () => "a.b", "The token is not of three parts."],
-  ["a line break at the end", () => `${token()}\n`, "The token is not in canonical base64url."],
+  ["another character", () => `${token()}!`, "The token is not in canonical base64url."],
   ["16 KiB and more", () => token({ padding: "x".repeat(13_000) }), "The token is too long."],
   ["no subject", () => token({ sub: undefined }), "The token has no usable subject."],
   ["no issuer", () => token({ iss: undefined }), "The token has no issuer."],
@@ -174,8 +174,7 @@ const rows: readonly Row[] = [
     name: "relationship: a token for a component of the service",
     relationship: () => ({ servicePrincipal: SERVICE_PRINCIPAL }),
     fails: () => token(),
-    expected: () =>
-      no("RELATIONSHIP", "The identity is that of a component of the service, and no token assumes it."),
+    expected: () => no("RELATIONSHIP", "The identity is that of a component of the service, and no token assumes it."),
   },
   {
     name: "relationship: a token for an identity without one",
@@ -411,10 +410,7 @@ const rows: readonly Row[] = [
     fails: (identity) => signAws(identity, { signed: ["accept", "chainguard-identity", "host", "x-amz-date"] }),
     passes: signAws,
     expected: () =>
-      no(
-        "SIGNATURE",
-        "The signature does not cover host, x-amz-date, chainguard-audience and chainguard-identity.",
-      ),
+      no("SIGNATURE", "The signature does not cover host, x-amz-date, chainguard-audience and chainguard-identity."),
   },
   {
     name: "form: a request to AWS that is no POST",
@@ -460,6 +456,12 @@ describe("a token fails exactly one condition", () => {
     assert.equal(await failed(token({ aud: OTHER })), "CONDITION_CLAIM");
     assert.equal(await failed(token({ aud: OTHER, ref: "main" })), undefined);
   });
+});
+
+it("a token with a line break, as a file may end, is no token", async () => {
+  const identity = await world.assumable(claimMatch());
+  const tested = await testClaims(identity, { case: "token", value: `${token()}\n` });
+  assert.deepEqual(tested, no("FORM", "The token is not in canonical base64url."));
 });
 
 describe("claims are compared without signature and times", () => {
@@ -513,7 +515,7 @@ describe("claims are compared without signature and times", () => {
   const issRule = "claims.iss must be a text of 1 to 255 characters";
   const subRule = "claims.sub must be a text of 1 to 1024 characters";
   const audRule = "claims.aud must be a text, or a list of 1 to 16 texts";
-  const invalid: readonly [change: object, message: string][] = [
+  const invalid: readonly (readonly [change: object, message: string])[] = [
     ...[undefined, "", 7, null, ["x"], "x".repeat(256)].map((iss) => [{ iss }, `claims.iss: ${issRule}`] as const),
     ...[undefined, "", true, {}, "x".repeat(1025)].map((sub) => [{ sub }, `claims.sub: ${subRule}`] as const),
     ...[undefined, 7, [], [7], {}, Array(17).fill("x")].map((aud) => [{ aud }, `claims.aud: ${audRule}`] as const),
@@ -566,29 +568,109 @@ describe("a test needs", () => {
   });
 });
 
-it("an identity that is changed while its issuer is asked is tested again", async () => {
-  const { store } = world.harness.app.installation;
-  const identity = await world.assumable(claimMatch({ subject: "other" }));
-  const relationship = claimMatch();
-  // The time is read between the first half and the second one.
-  let change = true;
-  const clock = () => Date.now();
-  const changing = createClaimsTester(world, [], {
-    store: {
-      ...store,
-      read: async (unit, options) => {
-        const result = await store.read(unit, options);
-        return result;
+describe("an identity that is changed while the keys of its issuer are fetched", () => {
+  /** Tests the usual token, and changes the relationship after the first half. */
+  async function change(from: object, to: object): Promise<Tested> {
+    const identity = await world.assumable(from);
+    const changing = createClaimsTester(world, [], ({ issuers }) => ({
+      issuers: {
+        async verify(...given) {
+          const verified = await issuers.verify(...given);
+          await world.write((tx) => tx.identities.update(identity, { relationship: to }, Date.now()));
+          return verified;
+        },
       },
-    },
-    clock: () => {
-      if (change) changed = store.write((tx) => tx.identities.update(identity, { relationship }, clock()));
-      change = false;
-      return clock();
-    },
+    }));
+    return changing(identity, { case: "token", value: token() });
+  }
+
+  it("is compared with the token again", async () => {
+    assert.deepEqual(await change(claimMatch(), claimMatch({ audience: world.url })), { accepted: true });
+    const { failed, expected } = await change(claimMatch(), claimMatch({ subject: "new" }));
+    assert.deepEqual([failed, expected], ["CONDITION_SUBJECT", "new"]);
   });
-  let changed: Promise<unknown> = Promise.resolve();
-  const tested = await changing(identity, { case: "token", value: token() });
-  await changed;
-  assert.deepEqual(tested, { accepted: true });
+
+  it("cannot be told why the token failed before", async () => {
+    assert.deepEqual(await change(claimMatch({ subject: "old" }), claimMatch()), {
+      code: "ABORTED",
+      message: "Aborted: the identity was changed while the token was verified, try again",
+    });
+  });
+});
+
+describe("the exchange and the test agree", () => {
+  const SUBJECTS = [SUBJECT, "repo:acme/api", "repo:other/app"];
+
+  async function createIdentities(): Promise<string[]> {
+    const issuers = [
+      { issuer: issuer() },
+      { issuer: undefined, issuerPattern: `${issuer()}.*` },
+      { issuer: undefined, issuerPattern: `${stranger.issuer}|${issuer()}` },
+    ];
+    const subjects = [{}, { subject: undefined, subjectPattern: "repo:acme/.+" }];
+    const audiences = [{}, { audience: OTHER }, { audiencePattern: `(${OTHER}|${world.url})` }];
+    const claims = [{}, { claims: { ref: "main" } }, { claimPatterns: { ref: "ma.+|true" } }];
+    const all = issuers.flatMap((a) =>
+      subjects.flatMap((b) => audiences.flatMap((c) => claims.map((d) => claimMatch({ ...a, ...b, ...c, ...d })))),
+    );
+    const others = [staticKeys(), staticKeys({ audiences: [OTHER] }), awsIdentity(), {}];
+    return Promise.all([...all, ...others].map((one) => world.assumable(one)));
+  }
+
+  /** A random token, half of which are good for most identities. */
+  function draw({ pick, chance }: ReturnType<typeof createRandom>): string {
+    const claims = {
+      sub: chance(0.7) ? SUBJECT : pick(SUBJECTS),
+      aud: chance(0.5) ? [world.url, OTHER] : pick([world.url, OTHER, [OTHER, "x"], "x"]),
+      ...(chance(0.8) && { ref: pick(["main", "main", "mai", true, 7, ["main"]]) }),
+      ...(chance(0.05) && { exp: nowS() - 3_600, iat: nowS() - 7_200 }),
+      ...(chance(0.05) && { exp: nowS() + 26 * 3_600 }),
+      ...(chance(0.05) && { sub: undefined }),
+    };
+    if (chance(0.15)) return keyToken(claims, pick([stored.privateKey, stored.privateKey, foreign.privateKey]));
+    if (chance(0.1)) return stranger.token(claims);
+    return world.workloads.token(claims, chance(0.05) ? { key: foreign.privateKey } : {});
+  }
+
+  it("about random identities and tokens, and with a broken matcher they do not", { timeout: 60_000 }, async () => {
+    const random = createRandom(20_261_127);
+    const identities = await createIdentities();
+    const broken = [
+      createClaimsTester(world, [stsOrigin], () => ({ ownUrls: [OTHER], audiences: [OTHER] })),
+      createClaimsTester(world, [stsOrigin], ({ issuers }) => ({
+        issuers: {
+          async verify(...given) {
+            const verified = await issuers.verify(...given);
+            return { ...verified, claims: { ...verified.claims, ref: "main" } };
+          },
+        },
+      })),
+    ];
+    const differing = broken.map(() => 0);
+    let accepted = 0;
+    for (let i = 0; i < 400; i++) {
+      const [identity, bearer] = [random.pick(identities), draw(random)];
+      const subject = { case: "token", value: bearer } as const;
+      const isAccepted = (await world.exchange({ identity }, bearer)).status === 200;
+      const tested = await testClaims(identity, subject);
+      assert.equal(tested.accepted === true, isAccepted, `${i}: ${JSON.stringify(tested)}`);
+      assert.equal(tested.failed !== undefined, !isAccepted, `${i}: ${JSON.stringify(tested)}`);
+      if (isAccepted) accepted++;
+      for (const [n, test] of broken.entries()) {
+        const differs = ((await test(identity, subject)).accepted === true) !== isAccepted;
+        if (differs) differing[n] = (differing[n] ?? 0) + 1;
+      }
+    }
+    assert.ok(accepted > 60 && accepted < 340, `${accepted} are accepted`);
+    for (const [n, count] of differing.entries()) assert.ok(count > 10, `${count} differ with broken matcher ${n}`);
+  });
+});
+
+it("a test changes nothing that is stored", async () => {
+  const identity = await world.assumable(claimMatch());
+  const before = dumpOf(world.data);
+  for (const bearer of [token(), token({ sub: "x" }), "garbage"]) {
+    await testClaims(identity, { case: "token", value: bearer });
+  }
+  assert.deepEqual(dumpOf(world.data), before);
 });
