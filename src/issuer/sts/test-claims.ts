@@ -76,7 +76,12 @@ export function createTestClaims(deps: TestClaimsDeps): PreparedHandler<TestClai
         case "claims":
           return { by: "claims", claims: parseClaims(subject.value) };
         default:
-          throw invalidArgument({ field: "token", rule: "must be given, or {}", args: ["claims"] });
+          throw invalidArgument({
+            field: "token",
+            subject: "",
+            rule: "set either {} or {}",
+            args: ["token", "claims"],
+          });
       }
     },
 

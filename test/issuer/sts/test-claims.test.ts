@@ -3,11 +3,15 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { Condition } from "#gen/arbor/access/v1/access_pb.js";
+import { notAssumable } from "../../../src/issuer/sts/audience.js";
+import { describeFailure, describeUnreadable } from "../../../src/issuer/sts/failed-condition.js";
+import { databaseBusy, unavailable } from "../../../src/kernel/errors.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { createRandom } from "../../support/openapi/random.js";
-import { createClaimsTester, type TestClaims, type Tested } from "./claims-tester.js";
-import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
+import { createClaimsTester, type TestClaims, type Tested, testOverRest } from "./claims-tester.js";
+import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 import { role as awsRole, bearerOf, serveSts, signRequest } from "./sts.js";
 
 const SUBJECT = "repo:acme/app";
@@ -30,7 +34,7 @@ before(async () => {
   stsOrigin = sts.origin;
   world = await startExchangeWorld({ awsStsOrigins: sts.origin, trustedIssuers: sts.origin });
   stranger = await startLocalIssuer();
-  testClaims = createClaimsTester(world, [sts.origin]);
+  testClaims = testOverRest(world);
 });
 
 after(async () => {
@@ -542,7 +546,7 @@ describe("a test needs", () => {
     const identity = await world.assumable(claimMatch());
     assert.deepEqual(await testClaims(identity, undefined), {
       code: "INVALID_ARGUMENT",
-      message: "Invalid argument: token: token must be given, or claims",
+      message: "Invalid argument: token: set either token or claims",
     });
   });
 
@@ -558,13 +562,14 @@ describe("a test needs", () => {
 
   it("the right to change the identity, which strangers and viewers lack", async () => {
     const identity = await world.assumable(claimMatch());
-    const viewer = await world.workload("viewer", { role: "viewer" });
-    for (const caller of [world.foreignOwner.uid, viewer]) {
-      const { code } = await testClaims(identity, subject(), caller);
-      assert.equal(code, "PERMISSION_DENIED");
-    }
-    const editor = await world.workload("editor", { role: "owner" });
-    assert.deepEqual(await testClaims(identity, subject(), editor), { accepted: true });
+    const testAs = async (role: string) => {
+      const uid = await world.workload(role, { role });
+      return testOverRest(world, await world.harness.token(uid))(identity, subject());
+    };
+    const foreignTest = testOverRest(world, world.foreignOwner.token);
+    assert.equal((await foreignTest(identity, subject())).code, "PERMISSION_DENIED");
+    assert.equal((await testAs("viewer")).code, "PERMISSION_DENIED");
+    assert.deepEqual(await testAs("owner"), { accepted: true });
   });
 });
 
@@ -666,11 +671,27 @@ describe("the exchange and the test agree", () => {
   });
 });
 
-it("a test changes nothing that is stored", async () => {
-  const identity = await world.assumable(claimMatch());
-  const before = dumpOf(world.data);
-  for (const bearer of [token(), token({ sub: "x" }), "garbage"]) {
-    await testClaims(identity, { case: "token", value: bearer });
+it("a person signs in, and no token assumes one", () => {
+  // No role reaches beyond groups, so nobody may change the identity of a person.
+  const error = notAssumable("p", "identity_relationship");
+  const tested = { relationship: { case: undefined }, isPerson: true, claims: undefined, audience: "" };
+  assert.deepEqual(describeFailure(error, tested), {
+    accepted: false,
+    failed: Condition.RELATIONSHIP,
+    message: "The identity is a person, who signs in with a login provider, and no token assumes it.",
+  });
+});
+
+it("a fault of the service is an error and no condition", () => {
+  const tested = { relationship: { case: undefined }, isPerson: false, claims: undefined, audience: "" };
+  for (const fault of [new Error("x"), unavailable("the database cannot be reached"), databaseBusy()]) {
+    assert.throws(
+      () => describeFailure(fault, tested),
+      (error) => error === fault,
+    );
+    assert.throws(
+      () => describeUnreadable(fault),
+      (error) => error === fault,
+    );
   }
-  assert.deepEqual(dumpOf(world.data), before);
 });
