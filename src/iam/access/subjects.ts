@@ -39,6 +39,8 @@ interface Found {
 const MAX_EXAMINED = 4_000;
 /** How many rows a statement reads. */
 const CHUNK = 256;
+/** How many bindings of several groups are read before they are merged. */
+const MAX_BUFFERED = 1_024;
 /** The most grants that a subject shows. */
 const MAX_GRANTS = 10;
 
@@ -71,20 +73,22 @@ interface PartFound {
 
 async function readIdentities(reading: Reading, after: string, limit: number): Promise<PartFound> {
   const { lookups, view, groups, question, resource, call } = reading;
-  const candidates: { uid: string; bindings: BindingRow[] }[] = [];
+  const candidates: BoundIdentity[] = [];
   const merged = new MergedBindings(call.tx, groups, after);
   let examined = 0;
   let last: string | undefined;
-  for (;;) {
-    const next = await merged.takeIdentity();
-    if (next === undefined) {
+  while (candidates.length < limit && examined < MAX_EXAMINED) {
+    const some = await merged.takeSome();
+    if (some.length === 0) {
       last = undefined;
       break;
     }
-    examined += next.bindings.length;
-    last = next.uid;
-    if (await mayHold(next.bindings, question, lookups)) candidates.push(next);
-    if (candidates.length === limit || examined >= MAX_EXAMINED) break;
+    for (const next of some) {
+      if (candidates.length === limit) break;
+      examined += next.bindings.length;
+      last = next.uid;
+      if (await mayHold(next.bindings, question, lookups)) candidates.push(next);
+    }
   }
   const stored = await call.tx.accessQuestions.findIdentities(candidates.map(({ uid }) => uid));
   const subjects: SubjectInit[] = [];
@@ -111,63 +115,92 @@ function describeIdentity(uid: string, { identity, unconfirmed }: Holder, grants
   return { subject: { case: "identity", value: { uid, name, email, unconfirmed } }, grants };
 }
 
+interface BoundIdentity {
+  readonly uid: string;
+  /** Its bindings, those of higher groups first. */
+  readonly bindings: BindingRow[];
+}
+
 // The bindings of several groups, identity by identity.
 class MergedBindings {
   readonly #groups: GroupBindings[];
 
+  /** @param after the uid of the identity behind which they begin */
   constructor(tx: Tx, groups: readonly string[], after: string) {
-    this.#groups = groups.map((uid) => new GroupBindings(tx, uid, after));
+    const size = Math.max(32, Math.floor(MAX_BUFFERED / groups.length));
+    this.#groups = groups.map((uid) => new GroupBindings(tx, uid, after, size));
   }
 
-  /** The next identity with all its bindings, those of higher groups first; undefined after the last one. */
-  async takeIdentity(): Promise<{ uid: string; bindings: BindingRow[] } | undefined> {
-    let uid: string | undefined;
-    for (const group of this.#groups) {
-      const first = await group.peek();
-      if (first !== undefined && (uid === undefined || first < uid)) uid = first;
+  /** Some of the next identities with all their bindings, in the order of uids; none after the last one. */
+  async takeSome(): Promise<BoundIdentity[]> {
+    for (;;) {
+      for (const group of this.#groups) if (group.isEmpty) await group.read();
+      // Further bindings of the last identity that was read of a group may follow, and those of all before have come.
+      const open = this.#groups.filter((group) => !group.hasEnded);
+      const end = open.map(({ lastIdentity }) => lastIdentity).reduce((a, b) => (b < a ? b : a), NO_UID);
+      const rows = this.#groups.flatMap((group) => group.takeBefore(end));
+      if (rows.length > 0) return collect(rows);
+      const behind = open.find(({ lastIdentity }) => lastIdentity === end);
+      if (behind === undefined) return [];
+      await behind.read();
     }
-    if (uid === undefined) return undefined;
-    const bindings: BindingRow[] = [];
-    for (const group of this.#groups) await group.take(uid, bindings);
-    return { uid, bindings };
   }
 }
 
+/** Greater than every uid: uids are hex digits and slashes. */
+const NO_UID = "g";
+
+function collect(rows: readonly BindingRow[]): BoundIdentity[] {
+  const byIdentity = new Map<string, BindingRow[]>();
+  for (const row of rows) {
+    const bindings = byIdentity.get(row.identityUid);
+    if (bindings) bindings.push(row);
+    else byIdentity.set(row.identityUid, [row]);
+  }
+  return [...byIdentity].map(([uid, bindings]) => ({ uid, bindings })).sort((a, b) => (a.uid < b.uid ? -1 : 1));
+}
+
+// The bindings of a group in the order of identities, as far as they are read and not yet taken.
 class GroupBindings {
   readonly #tx: Tx;
   readonly #groupUid: string;
-  #rows: readonly BindingRow[] = [];
-  #at = 0;
+  readonly #size: number;
+  #rows: BindingRow[] = [];
   #last: Pick<BindingRow, "identityUid" | "roleUid">;
   #ended = false;
 
-  /** @param after the uid of the identity behind which the bindings begin */
-  constructor(tx: Tx, groupUid: string, after: string) {
+  constructor(tx: Tx, groupUid: string, after: string, size: number) {
     this.#tx = tx;
     this.#groupUid = groupUid;
-    // Greater than the uid of every role.
-    this.#last = { identityUid: after, roleUid: after === "" ? "" : "g" };
+    this.#size = size;
+    this.#last = { identityUid: after, roleUid: after === "" ? "" : NO_UID };
   }
 
-  /** The uid of the next identity; undefined after the last one. */
-  async peek(): Promise<string | undefined> {
-    if (this.#at === this.#rows.length && !this.#ended) await this.#read();
-    return this.#rows[this.#at]?.identityUid;
+  /** Whether nothing is left to take and more may follow. */
+  get isEmpty(): boolean {
+    return this.#rows.length === 0 && !this.#ended;
   }
 
-  /** Adds the bindings of the identity to `taken`, if it is the next one. */
-  async take(identityUid: string, taken: BindingRow[]): Promise<void> {
-    while ((await this.peek()) === identityUid) {
-      const row = this.#rows[this.#at++];
-      if (row) taken.push(row);
-    }
+  get hasEnded(): boolean {
+    return this.#ended;
   }
 
-  async #read(): Promise<void> {
-    this.#rows = await this.#tx.accessQuestions.findBindingsOfGroup(this.#groupUid, this.#last, CHUNK);
-    this.#at = 0;
-    this.#last = this.#rows.at(-1) ?? this.#last;
-    this.#ended = this.#rows.length < CHUNK;
+  /** The uid of the last identity that was read. */
+  get lastIdentity(): string {
+    return this.#last.identityUid;
+  }
+
+  async read(): Promise<void> {
+    const rows = await this.#tx.accessQuestions.findBindingsOfGroup(this.#groupUid, this.#last, this.#size);
+    this.#rows.push(...rows);
+    this.#last = rows.at(-1) ?? this.#last;
+    this.#ended = rows.length < this.#size;
+  }
+
+  /** Takes the bindings of identities before `end`. */
+  takeBefore(end: string): BindingRow[] {
+    const count = this.#rows.findIndex(({ identityUid }) => identityUid >= end);
+    return this.#rows.splice(0, count < 0 ? this.#rows.length : count);
   }
 }
 
