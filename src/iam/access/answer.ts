@@ -49,8 +49,8 @@ export async function answerQuestion(
   if (identity !== "" && !isUidp(identity)) {
     throw invalidArgument({ field: "identity", rule: "must be a uid, such as the service assigns" });
   }
-  const asksForAll = question.capabilities.length === 0 && !question.needsResource;
-  if (asksForAll || resource === "") {
+  // What needs no capability is allowed to everybody, so that the answer does not tell whether the identity exists.
+  if (question.capabilities.length === 0 || resource === "") {
     return { allowed: true, missing: [], partial: false, unconfirmed: false, explain: async () => [] };
   }
   if (identity === "" || identity === call.caller.uid) return answerForCaller(question, resource, call);
