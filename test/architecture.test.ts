@@ -104,6 +104,7 @@ const rules: Record<string, readonly string[]> = {
     "@bufbuild/protobuf",
     "@connectrpc",
     "commander",
+    "leven",
     "open",
     "yaml",
     "node:",

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createFileRegistry, type DescMethod, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { closestMatch } from "leven";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { invalidFlag } from "../../errors.js";
 import { formatMethod } from "../methods.js";
@@ -31,9 +32,30 @@ export function findMethod(methods: readonly DescMethod[], name: string): DescMe
   const found = methods.filter((method) => `.${toDots(formatMethod(method))}`.endsWith(wanted));
   const stable = found.filter((method) => !isBeta(method) || !found.some((one) => isBetaOf(method, one)));
   const [method, ...others] = stable;
-  if (method === undefined) throw invalidFlag("method", `there is no method ${name}: see \`arbor api list\``);
+  if (method === undefined) {
+    const suggestion = suggestMethod(methods, name);
+    const hint = suggestion === undefined ? "see `arbor api list`" : `did you mean ${suggestion}?`;
+    throw invalidFlag("method", `there is no method ${name}: ${hint}`);
+  }
   if (others.length === 0) return method;
   throw invalidFlag("method", `${name} is the end of several names: ${stable.map(formatMethod).join(", ")}`);
+}
+
+/** The proportion of characters that may differ from a name that is suggested. */
+const MAX_DIFFERENCE = 0.3;
+
+/** Finds the method that was probably meant, by the service and the method in its name; undefined for none. */
+function suggestMethod(methods: readonly DescMethod[], name: string): string | undefined {
+  const words = toDots(name).split(".").slice(-2);
+  const names = new Map(
+    methods.map(({ parent, name: method }) => [
+      [parent.name, method].slice(-words.length).join("."),
+      `${parent.name}/${method}`,
+    ]),
+  );
+  const word = words.join(".");
+  const closest = closestMatch(word, [...names.keys()], { maxDistance: Math.ceil(word.length * MAX_DIFFERENCE) });
+  return closest === undefined ? undefined : names.get(closest);
 }
 
 function toDots(name: string): string {
