@@ -94,9 +94,22 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
         },
       });
     });
+  } catch (error) {
+    // Only of errors that end the command: others need no explanation, and it takes a call.
+    throw isDenied(error) ? await explainDenial(error, connection) : error;
   } finally {
     connection.close();
   }
+}
+
+function isDenied(error: unknown): error is CommandError {
+  return error instanceof CommandError && error.code === Code.PermissionDenied && error.cause instanceof ConnectError;
+}
+
+async function explainDenial(error: CommandError, connection: Connection): Promise<CommandError> {
+  const { findGrantors } = await import("./access/grantors.js");
+  const grantors = await findGrantors((error.cause as ConnectError).rawMessage, connection);
+  return grantors === undefined ? error : new CommandError(error.code, `${error.message}\n  ${grantors}`, error);
 }
 
 function openConnection(api: string, name: string, token: TokenSource | undefined): Connection {
@@ -152,7 +165,7 @@ async function toCommandError(error: ConnectError, { method, api, given }: Error
     const needed = listNeeded(method);
     if (needed !== "") lines.push(`  ${method.name} needs ${needed}; arbor whoami prints what you may do`);
   }
-  return new CommandError(error.code, lines.join("\n"));
+  return new CommandError(error.code, lines.join("\n"), error);
 }
 
 // An error that did not come from the service, such as that of a connection.
