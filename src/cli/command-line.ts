@@ -30,6 +30,7 @@ const remoteGroups: readonly { readonly names: readonly string[]; readonly load:
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
   { names: ["whoami", "members"], load: async () => (await import("./remote/people/commands.js")).addPeopleCommands },
+  { names: ["can", "access"], load: async () => (await import("./remote/access/commands.js")).addAccessCommands },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
   { names: ["api"], load: async () => (await import("./remote/api/commands.js")).addApiCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
@@ -122,12 +123,12 @@ async function rejectUnknownVariables(command: Command): Promise<void> {
 /**
  * Rejects empty texts in place of uids, which scripts make of variables that are not set: a list would filter nothing, and a
  * group would become an organisation. Only `update` clears a field with one, and rows of the audit log that belong to no
- * organisation are those of an empty one.
+ * organisation are those of an empty one. A question without an identity is about the caller, so it would get a wrong answer.
  */
 function rejectEmptyUids(command: Command): void {
   const rule = "is empty, as a variable that is not set; it must be a uid or a name";
   for (const [i, argument] of command.registeredArguments.entries()) {
-    if (argument.name().startsWith("uid") && command.args[i] === "") throw invalidFlag(argument.name(), rule);
+    if (/^(uid|identity)/.test(argument.name()) && command.args[i] === "") throw invalidFlag(argument.name(), rule);
   }
   if (command.name() === "update" || command.parent?.name() === "audit") return;
   for (const option of command.options) {

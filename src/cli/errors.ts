@@ -49,6 +49,12 @@ export class CommandError extends Error {
 /** A flag or an argument that breaks a rule. The program ends its text with where the help is. */
 export class UsageError extends CommandError {}
 
+/** The answer "no" of a command that answers a question. The command has printed it, so nothing more is printed. */
+export class NegativeAnswer extends Error {
+  /** As that of `check` with a finding. */
+  readonly exitCode = 1;
+}
+
 /**
  * Creates the error of a flag, an argument or an environment variable that breaks a rule.
  *
@@ -72,13 +78,14 @@ const SOFTWARE_ERROR = 70;
 const programFaults = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError];
 
 /**
- * Prints an error to standard error, and the stack of a fault of the program.
+ * Prints an error to standard error, and the stack of a fault of the program; nothing for a {@link NegativeAnswer}.
  *
  * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
  * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, that of a worker which could not
  * start, 70 for a fault of the program, 1 for all others
  */
 export function reportError(error: unknown): number {
+  if (error instanceof NegativeAnswer) return error.exitCode;
   if (programFaults.some((fault) => error instanceof fault)) {
     process.stderr.write(`arbor: a fault of the program: ${escapeLines((error as Error).stack ?? String(error))}\n`);
     return SOFTWARE_ERROR;

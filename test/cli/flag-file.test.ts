@@ -14,6 +14,7 @@ const log = ["--scope", UID];
 const commands: Readonly<Record<string, readonly string[]>> = {
   "--invite-file": ["auth", "login"],
   "--identity-token": ["auth", "login", "--identity", `${UID}/1`],
+  "--claims-file": ["iam", "identities", "test-claims", UID],
   "--token-file": ["whoami"],
   "--file": ["iam", "groups", "create", "--parent", UID],
   "--oidc-client-secret-file": ["iam", "identity-providers", "create", "--parent", UID],
@@ -28,6 +29,8 @@ const commands: Readonly<Record<string, readonly string[]>> = {
 /** More commands of the same flags, whose modules are others. */
 const others: [flag: string, args: readonly string[]][] = [
   ["--identity-token", ["auth", "configure-docker", "--registry", "r.example", "--identity", `${UID}/1`]],
+  ["--identity-token", ["iam", "identities", "test-claims", UID]],
+  ["--token-file", ["can", "me", "groups.list", "--group", UID]],
   ["--token-file", ["audit", "list", ...log]],
   ["--token-file", ["audit", "verify", ...log]],
   ["--token-file", ["events", "listen", ...log]],

@@ -18,6 +18,11 @@ const ELSEWHERE = ["docs/first-hour.md", "docs/stubs.md"];
 
 /** What a page says is there already. */
 const setups: Readonly<Record<string, string>> = {
+  "docs/access.md": `arbor iam groups create --parent acme.example --name platform
+    arbor iam identities create --parent acme.example/platform --name ci \\
+      --issuer https://token.actions.githubusercontent.com \\
+      --subject repo:octocat@583231/my-repo@456789:ref:refs/heads/main
+    arbor iam role-bindings create --parent acme.example/platform --identity ci --role registry.pull`,
   "docs/workloads.md": "arbor iam groups create --parent acme.example --name platform",
 };
 

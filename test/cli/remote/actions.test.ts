@@ -1,5 +1,7 @@
 // The commands beside the verbs of resources, each against a real service, by somebody who may do what it does.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Command } from "commander";
 import { createProgram } from "../../../src/cli/program.js";
@@ -138,6 +140,15 @@ describe("commands beside the verbs", () => {
     const { uid: association } = await json("iam account-associations create", "--parent", root, ...account);
     const checked = await json("iam account-associations check", String(association), "amazon");
     assert.equal(checked.reason, "NOT_VERIFIED");
+  });
+
+  it("test the claims of tokens", async () => {
+    const match = ["--issuer", "https://ci.example", "--subject", "repo:acme"];
+    const { uid } = await json("iam identities create", "--parent", root, "--name", "ci", ...match);
+    const file = join(tempDir(), "claims.json");
+    writeFileSync(file, JSON.stringify({ iss: "https://ci.example", sub: "repo:acme", aud: service.url }));
+    const tested = await json("iam identities test-claims", String(uid), "--claims-file", file);
+    assert.equal(tested.accepted, true);
   });
 
   it("write in batches", async () => {

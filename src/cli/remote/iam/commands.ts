@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
 import { type Argument, type Command, Help, type Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
+import { addTestClaims } from "../access/test-claims-command.js";
 import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
 import { setMethods } from "../methods.js";
 import {
@@ -35,6 +36,8 @@ let comments: Comments | undefined;
 export function addIamCommands(arbor: Command): void {
   const iam = arbor.command("iam").description("manage groups, identities, roles and related resources");
   addResourceCommands(iam, resourceCommands);
+  const identities = iam.commands.find((command) => command.name() === "identities");
+  if (identities !== undefined) addTestClaims(identities);
 }
 
 /** Adds a command for each resource, with a subcommand for each of its methods. */

@@ -55,12 +55,6 @@ export interface ActionCommand {
   readonly describe?: DescMethodUnary;
 }
 
-/** A list of a response: the field with its rows, and their columns. */
-export interface ListView {
-  readonly method: DescMethodUnary;
-  readonly columns: readonly ListColumn[];
-}
-
 const uid = createColumn("UID", "uid");
 const name = createColumn("NAME", "name");
 const description = createColumn("DESCRIPTION", "description", true);

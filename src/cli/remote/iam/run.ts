@@ -17,35 +17,20 @@ import { buildCallbackPath } from "../../../kernel/web.js";
 import { CommandError, invalidFlag } from "../../errors.js";
 import { confirm, confirmDelete } from "../../output/confirm.js";
 import { describeRow, formatNamed } from "../../output/describe.js";
-import { createListFormatter, formatResponse } from "../../output/format.js";
-import { createProgress, escapeControls } from "../../output/terminal.js";
+import { formatResponse } from "../../output/format.js";
+import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
 import { type ColumnFlags, selectColumns } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { omitUnseen } from "./last-seen.js";
+import { type ListFlags, printPages } from "./pages.js";
 import { buildRequest, type FlagValues, setArguments } from "./request.js";
-import {
-  type ActionCommand,
-  findResourceField,
-  getRowsField,
-  type ListView,
-  type ResourceCommand,
-} from "./resource-commands.js";
-
-/** The largest page of the service (docs/api-rules.md#lists). */
-const MAX_PAGE_SIZE = 200;
+import { type ActionCommand, findResourceField, getRowsField, type ResourceCommand } from "./resource-commands.js";
 
 /** How many others with the name of a new resource are listed. */
 const MAX_NAMESAKES = 20;
-
-type ListFlags = CommonFlags & FlagValues & ColumnFlags & PageFlags;
-
-interface PageFlags {
-  readonly pageAll?: boolean;
-  readonly progress?: boolean;
-}
 
 /** Prints a page of a list, or all pages. */
 export async function runList(
@@ -56,7 +41,6 @@ export async function runList(
 ): Promise<void> {
   const { request } = await buildRequest(method.input, flags, given, undefined);
   const columns = selectColumns(getRowsField(method).message, resource.columns ?? [], given);
-  if (given.pageAll && given.pageSize === undefined) setListField(request, method, "page_size", MAX_PAGE_SIZE);
   await withSession(given, async (session) => {
     const { hasRedirectUri } = resource;
     const asTable = hasRedirectUri && isTable(given.output) && given.columns === undefined;
@@ -64,49 +48,6 @@ export async function runList(
     const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : columns;
     await printPages({ method, columns: all }, request, given, session);
   });
-}
-
-async function printPages(
-  { method, columns }: ListView,
-  request: Message,
-  given: ListFlags,
-  { call, output }: Session,
-): Promise<void> {
-  const { output: format, pageAll = false } = given;
-  const progress = createProgress(process.stderr, given.progress === true);
-  const key = getRowsField(method).jsonName;
-  const list = createListFormatter(format, key, columns, output.terminal);
-  let done = 0;
-  let rest: JsonObject = {};
-  let token = "";
-  do {
-    if (token !== "") setListField(request, method, "page_token", token);
-    let response: JsonObject;
-    try {
-      response = await call(method, request);
-    } catch (error) {
-      progress.clear();
-      // Completes the document, with the page token of the remaining rows.
-      if (done > 0) await output.write(list.end({ ...rest, nextPageToken: token }));
-      throw error;
-    }
-    const { [key]: rows = [], ...envelope } = response as JsonObject & Record<typeof key, JsonObject[]>;
-    rest = envelope;
-    done += rows.length;
-    progress.clear();
-    await output.write(list.page(rows));
-    if (pageAll) progress.show(done, Number(envelope.totalCount ?? done));
-    token = String(envelope.nextPageToken ?? "");
-  } while (pageAll && token !== "");
-  progress.clear();
-  await output.write(list.end(rest));
-  if (token !== "" && isTable(format)) {
-    process.stderr.write(`arbor: there are more: --page-all, or --page-token ${escapeControls(token)}\n`);
-  }
-}
-
-function setListField(request: Message, { input }: DescMethodUnary, name: string, value: string | number): void {
-  setField(request, getFieldByName(input, name), value);
 }
 
 /** Builds the redirect URI to register at an identity provider, which is given as JSON; empty without a uid. */

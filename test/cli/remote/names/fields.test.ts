@@ -101,7 +101,7 @@ function takesUid(parameter: Parameter): boolean {
   const [field, method] = [fieldOf(parameter), methodOf(parameter)];
   if (field !== undefined) return method !== undefined && findKinds(method, field) !== undefined;
   const { at } = parameter;
-  return "flags" in at ? /<(?:uid|uid-or-name|group)>/.test(at.flags) : at.name() === "uid";
+  return "flags" in at ? /<(?:uid|uid-or-name|group)>/.test(at.flags) : ["uid", "identity"].includes(at.name());
 }
 
 function nameOf({ path, at }: Parameter): string {
@@ -127,6 +127,7 @@ function exampleOf(parameter: Parameter): string {
   if (at.argChoices !== undefined) return at.argChoices[0] ?? "";
   if ("flags" in at && at.flags.includes("<purpose>")) return "audit";
   if (at.name() === "ttl") return "1h";
+  if (at.name() === "method") return "GroupsService/ListGroups";
   return fieldOf(parameter)?.scalar === ScalarType.INT32 ? "1" : "repos=5";
 }
 
@@ -146,6 +147,10 @@ function buildArguments(tested: Parameter): string[] {
   if (path.join(" ") === "audit export" && !given.includes("--scope") && !given.includes("--org")) {
     given.push("--scope", world.root);
   }
+  if (path.join(" ") === "access subjects" && !given.includes("--group") && !given.includes("--resource")) {
+    given.push("--group", world.root);
+  }
+  if (path.join(" ") === "iam identities test-claims") given.push("--claims-file", world.file("{}"));
   if (path.join(" ") === "events deliveries redeliver") given.push("--since", "1h");
   const isLocal = has("--data") && !given.includes("--scope");
   if (isLocal) given.push("--data", dataDir);

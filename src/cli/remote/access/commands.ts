@@ -1,0 +1,83 @@
+// `arbor can` and `arbor access`: who may do what, where, and why.
+import type { DescMethodUnary } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
+import { addCommonFlags, addFilterFlag, createColumnsOption } from "../flags.js";
+import { describeOption } from "../iam/commands.js";
+import { createFieldFlags, FieldFlag } from "../iam/field-flags.js";
+import { listFilters } from "../iam/filters.js";
+import { setMethods } from "../methods.js";
+
+const { check, explain, listAccess, listSubjects, searchNames } = AccessService.method;
+
+const IDENTITY = "uid or name of the identity, or `me` for the caller";
+const METHOD =
+  "a method, such as GroupsService/UpdateGroup, or capabilities with commas between, such as groups.update";
+
+/** Adds `can` and `access`. */
+export function addAccessCommands(arbor: Command): void {
+  const can = setMethods(arbor.command("can"), check)
+    .description("print whether an identity may do something; the exit code is 1 if not")
+    .argument("<identity>", IDENTITY)
+    .argument("<method>", METHOD);
+  addCommonFlags(addPlaceFlags(can)).action(async (identity, method, flags) =>
+    (await import("./decisions.js")).printDecision(identity, method, flags),
+  );
+
+  const access = arbor.command("access").description("who may do what, where, and why");
+  access.configureHelp({ optionDescription: describeOption });
+  const list = addListFlags(access.command("list"), listAccess, ["identity"])
+    .description("list what an identity may do, and where")
+    .argument("[identity]", `${IDENTITY}; the caller unless given`);
+  list.action(async (identity, flags) => (await import("./lists.js")).listGrants(identity, fieldFlagsOf(list), flags));
+
+  const explaining = setMethods(access.command("explain"), explain)
+    .description("print whether an identity may do something, and what grants it")
+    .argument("<identity>", IDENTITY)
+    .argument("<method>", METHOD)
+    .addOption(createColumnsOption());
+  addCommonFlags(addPlaceFlags(explaining)).action(async (identity, method, flags) =>
+    (await import("./decisions.js")).printExplanation(identity, method, flags),
+  );
+
+  const subjects = addPlaceFlags(access.command("subjects"))
+    .description("list who may do something, and the rules that would let further people")
+    .argument("<method>", METHOD);
+  addListFlags(subjects, listSubjects, ["actions", "resource"]).action(async (method, flags) =>
+    (await import("./lists.js")).listWhoCan(method, fieldFlagsOf(subjects), flags),
+  );
+
+  const search = addListFlags(access.command("search"), searchNames, ["prefix"])
+    .description("find groups, identities and repos by the beginning of their names")
+    .argument("<prefix>", "how the names begin");
+  search.action(async (prefix, flags) =>
+    (await import("./lists.js")).searchByName(prefix, fieldFlagsOf(search), flags),
+  );
+}
+
+/** Adds the flags for where something is to be done. */
+function addPlaceFlags(command: Command): Command {
+  return command
+    .option("--group <uid-or-name>", "the group where it is to be done, such as acme.example/platform")
+    .option("--resource <uid-or-name>", "in place of --group: the resource that it is to be done with");
+}
+
+/** Adds the flags of a list: those of the fields of its request, and those of all lists. */
+function addListFlags(command: Command, method: DescMethodUnary, args: readonly string[]): Command {
+  const flags = createFieldFlags(method.input, {
+    args: method.input.fields.filter((field) => args.includes(field.name)),
+  });
+  for (const flag of flags) command.addOption(flag);
+  const filters = listFilters(flags).map((flag) => flag.name());
+  if (filters.length > 0) addFilterFlag(command, filters);
+  return addCommonFlags(
+    setMethods(command, method)
+      .addOption(createColumnsOption())
+      .option("--page-all", "print all pages from here on as they arrive")
+      .option("--progress", "show progress on standard error, even if that is not a terminal"),
+  );
+}
+
+function fieldFlagsOf(command: Command): FieldFlag[] {
+  return command.options.filter((option) => option instanceof FieldFlag);
+}

@@ -1,0 +1,54 @@
+// The columns of grants, which say who has which role where, and why.
+import type { DescEnum, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { EffectSchema, OriginSchema } from "#gen/arbor/access/v1/access_pb.js";
+import type { ListColumn } from "../../output/format.js";
+import { createColumn } from "../iam/columns.js";
+import { findEnumValue, formatEnumValue } from "../iam/field-flags.js";
+
+/** The columns of grants. Those of a list count capabilities, because it has all of the role. */
+export function createGrantColumns(capabilities: "named" | "counted"): readonly ListColumn[] {
+  return [
+    { ...createColumn("GROUP", "group.name"), cell: ({ group }) => nameOf(group) },
+    { ...createColumn("ROLE", "role.name"), cell: ({ role }) => nameOf(role) },
+    {
+      ...createColumn("CAPABILITIES", "capabilities"),
+      cell: (row) => {
+        const names = (row.capabilities ?? []) as string[];
+        return capabilities === "counted" ? String(names.length) : names.join(", ");
+      },
+    },
+    { title: "GRANTED BY", cell: formatSource },
+    { ...createColumn("ORIGIN", "origin"), cell: ({ origin }) => formatWords(OriginSchema, origin) },
+    { ...createColumn("EFFECT", "effect"), cell: formatEffect },
+  ];
+}
+
+/** Formats a grant in a few words: the role and the group. */
+export function formatGrant({ role, group }: JsonObject): string {
+  return `${nameOf(role)} in ${nameOf(group)}`;
+}
+
+function formatSource({ roleBinding, mapping, externalGroupId }: JsonObject): string {
+  if (text(mapping) !== "") return `mapping ${text(mapping)} of ${text(externalGroupId)}`;
+  return text(roleBinding);
+}
+
+function formatEffect({ effect, pending }: JsonObject): string {
+  const words = formatWords(EffectSchema, effect);
+  return pending === true ? `${words}, pending` : words;
+}
+
+/** Formats the value of an enum in words; empty for the unspecified one. */
+export function formatWords(desc: DescEnum, value: JsonValue | undefined): string {
+  const found = typeof value === "string" ? findEnumValue(desc, value) : undefined;
+  return found === undefined || found.number === 0 ? "" : formatEnumValue(found).replaceAll("-", " ");
+}
+
+function nameOf(value: JsonValue | undefined): string {
+  const { name, uid } = (value ?? {}) as JsonObject;
+  return text(name) || text(uid);
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}
