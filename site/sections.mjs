@@ -18,7 +18,18 @@ export const sections = [
   {
     title: "How-to",
     lead: "One task on each page.",
-    pages: ["cli-auth", "login", "workloads", "registry", "client", "stubs", "audit", "advisories", "migration"],
+    pages: [
+      "cli-auth",
+      "login",
+      "workloads",
+      "registry",
+      "client",
+      "stubs",
+      "access",
+      "audit",
+      "advisories",
+      "migration",
+    ],
   },
   {
     title: "Reference",
