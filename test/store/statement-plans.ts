@@ -35,6 +35,7 @@ export async function useFamilies(store: Store): Promise<void> {
   await useSearches(store, world);
   await store.read(async (tx) => {
     await tx.access.findMappedGrants(ROOT, [ROOT]);
+    await tx.accessQuestions.findBindingsAt(ROOT, [ROOT]);
     await tx.advisories.listEvents([ROOT]);
     for (const table of [tx.groups, tx.identities, tx.roles]) await table.findChildrenNamed(ROOT, "name", 1);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
