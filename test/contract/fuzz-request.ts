@@ -36,6 +36,7 @@ export const FORM = "application/x-www-form-urlencoded";
 // Codes of logins that never were; the first is the point of order one (RFC 7748, section 6.1).
 const OTHER_CODES = ["A".repeat(43), "", "__proto__", "\0", "x".repeat(3000)];
 const OTHER_CLAIMS = [{ sub: "stranger" }, { aud: "elsewhere" }, { exp: 1 }, { iss: 1 }, { nbf: "x" }, { email: [] }];
+const LIST_GROUPS = "chainguard.platform.iam.v2beta1.GroupsService.ListGroups";
 const ROLES = ["viewer", "editor", "owner"].map(builtinRoleUid);
 
 /** A request for `operation` that should be accepted, unless chance chose what does not fit. */
@@ -206,6 +207,7 @@ function parameterValue(world: FuzzWorld, operation: PlacedOperation, name: stri
     case "uidp.descendants_of":
     case "uidp.ids":
     case "group":
+    case "resource":
     case "scope":
     case "scopes":
       // Only organisations have a chain.
@@ -215,6 +217,8 @@ function parameterValue(world: FuzzWorld, operation: PlacedOperation, name: stri
       return random.chance(0.1) ? [url, `${url}/`] : url;
     case "cap":
       return random.pick([["groups.list", "roles.list"], "groups.list", "no.such"]);
+    case "actions":
+      return random.pick([["groups.list", "roles.list"], LIST_GROUPS, LIST_GROUPS, "no.such"]);
     case "identity_provider":
       return random.chance(0.5) ? somebody.provider : (known.pick("identityProviders", random) ?? organisation);
     case "code":
