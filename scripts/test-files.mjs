@@ -72,6 +72,8 @@ const LONG = new Map([
   ["test/issuer/sts/failure-throttle.test.ts", 11],
   ["test/pg/advisory-filters.test.ts", 11],
   ["test/pg/advisory-oracle.test.ts", 10],
+  ["test/access/access.test.ts", 9],
+  ["test/access/tenants.test.ts", 6],
   ["test/iam/visibility.test.ts", 10],
   ["test/issuer/sts/limits.test.ts", 10],
   ["test/transport/protocols.test.ts", 10],
