@@ -17,6 +17,7 @@ export interface ModelIdentity {
 export interface ModelRole {
   readonly name: string;
   readonly capabilities: Capabilities;
+  readonly isBuiltIn?: boolean;
 }
 
 export interface ModelBinding {
@@ -183,12 +184,17 @@ export function createModel(world: World, fault?: Fault) {
     return pathTo(uid).filter((group) => fault === "visibility" || may(caller, ["role_bindings.list"], group));
   }
 
-  /** Whether lists of roles show a role: those that belong to no group, and those of groups where the caller may list. */
+  /** Whether lists of roles show a role: those that are built in, and those of groups where the caller may list. */
   const seesRole = (role: string, lists: (group: string) => boolean) =>
-    fault === "visibility" || !role.includes("/") || lists(groupOf(role));
+    fault === "visibility" || (role.includes("/") ? lists(groupOf(role)) : world.roles.get(role)?.isBuiltIn === true);
 
   /** What a caller sees of the grants of another identity: bindings in some groups, and the roles of others. */
-  function grantsSeen(identity: string, seesGroup: (group: string) => boolean, listsRoles: (group: string) => boolean) {
+  function grantsSeen(
+    identity: string,
+    seesGroup: (group: string) => boolean,
+    listsRoles: (group: string) => boolean,
+    knowsAt: (group: string) => boolean = seesGroup,
+  ) {
     const known = world.identities.get(identity);
     // Lists show no bindings of an identity that is being deleted, and workloads that are gone have no rights.
     const isGone = known?.isDeleting === true || (known === undefined && !isPerson(identity));
@@ -196,7 +202,9 @@ export function createModel(world: World, fault?: Fault) {
     const visible = all.filter(({ group }) => seesGroup(group));
     const unconfirmed =
       isPerson(identity) &&
-      (fault === "joined" ? known === undefined : !visible.some(({ origin }) => origin !== "bound"));
+      (fault === "joined"
+        ? known === undefined
+        : !all.some(({ origin, group }) => origin !== "bound" && knowsAt(group)));
     const grants = visible.map((grant): ModelGrant => {
       // Others do not see whether a binding is pending, and of a stranger not by which provider they sign in.
       const shown = { ...grant, pending: false, effect: unconfirmed ? ("counts" as const) : grant.effect };
@@ -215,11 +223,22 @@ export function createModel(world: World, fault?: Fault) {
     }
     const visible = visiblePath(caller, uid);
     if (!visible.includes(uid)) return undefined;
-    const { grants, unconfirmed } = grantsSeen(identity, (group) => visible.includes(group), rolesListedBy(caller));
+    const { grants, unconfirmed } = grantsSeen(
+      identity,
+      (group) => visible.includes(group),
+      rolesListedBy(caller),
+      belowFirst(visible),
+    );
     const partial = visible.length < pathTo(uid).length || grants.some(isHidden);
     const rules = mappingsOf(caller, identity, unconfirmed, (scope) => visible.includes(scope));
     return { grants, rules, partial, unconfirmed };
   }
+
+  /** The caller sees the bindings of all groups below the highest one. */
+  const belowFirst =
+    ([top = ""]: readonly string[]) =>
+    (group: string) =>
+      isIn(group, top);
 
   const rolesListedBy = (caller: Token) => (group: string) => may(caller, ["roles.list"], group);
 
@@ -251,7 +270,8 @@ export function createModel(world: World, fault?: Fault) {
       if (visible.includes(group) && !seesRole(role, listsRoles)) partial = true;
     }
     for (const identity of bound()) {
-      const { grants, unconfirmed } = grantsSeen(identity, (group) => visible.includes(group), listsRoles);
+      const seesGroup = (group: string) => visible.includes(group);
+      const { grants, unconfirmed } = grantsSeen(identity, seesGroup, listsRoles, belowFirst(visible));
       if (missingOf(grants, needed, uid).length > 0) continue;
       const { name = "", email = "" } = unconfirmed ? {} : (world.identities.get(identity) ?? {});
       subjects.push({ kind: "identity", uid: identity, name, email, unconfirmed, grants: usefulOf(grants, needed) });

@@ -248,7 +248,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     [...world.bindings].filter(([, { identity }]) => identity !== auditor.identity).map(([uid]) => uid);
 
   for (const [name, capabilities] of Object.entries(builtinRoles)) {
-    world.roles.set(builtinRoleUid(name), { name, capabilities: new Set(capabilities) });
+    world.roles.set(builtinRoleUid(name), { name, capabilities: new Set(capabilities), isBuiltIn: true });
   }
   const builtinUids = new Set(world.roles.keys());
   const anonymous = { name: "anonymous", email: "", provider: undefined, isDeleting: false, notBefore: 0 };

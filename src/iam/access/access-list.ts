@@ -84,7 +84,8 @@ export async function readAccessOf(identity: string, group: string, call: UnaryC
     found = await readBindings(identity, tops, call, page, describe);
     if (found.next !== undefined || found.grants.length >= page.limit) return { ...goOn(found), unconfirmed };
   }
-  const rules = await readMappings(known, { tops, call, view, page });
+  const rest = { ...page, limit: page.limit - found.grants.length };
+  const rules = await readMappings(known, { tops, call, view, page: rest });
   return { grants: [...found.grants, ...rules.grants], next: rules.next, unconfirmed };
 }
 

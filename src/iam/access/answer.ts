@@ -68,7 +68,7 @@ async function answerForCaller(question: Question, resource: string, call: Unary
   const explain = async () => {
     if (!caller.unlimited) {
       const grants = grantsAt(effectiveGrants(principal, rows), resource);
-      return describeLimited(grants, view, MAX_GRANTS);
+      return sortByGroup(await describeLimited(grants, view, MAX_GRANTS));
     }
     const bindings = await tx.accessQuestions.findBindingsAt(uid, lineage);
     const grants = await describeBindings({ caller, bindings }, view, MAX_GRANTS);
@@ -77,9 +77,15 @@ async function answerForCaller(question: Question, resource: string, call: Unary
       const grant = await describeMapping(mapping, Effect.COUNTS, view);
       if (grant) grants.push(grant);
     }
-    return grants.slice(0, MAX_GRANTS);
+    return sortByGroup(grants).slice(0, MAX_GRANTS);
   };
   return { ...decide(question, caller, resource), partial: false, unconfirmed: false, explain };
+}
+
+// Those of higher groups first: all groups are in one line.
+function sortByGroup(grants: GrantInit[]): GrantInit[] {
+  const lengthOf = ({ group }: GrantInit) => group?.uid?.length ?? 0;
+  return grants.sort((a, b) => lengthOf(a) - lengthOf(b));
 }
 
 /** The mappings whose groups the token of the caller says that it is in, as they are stored now. */
@@ -99,11 +105,13 @@ async function answerForOther(
   const lookups = new Lookups(tx, asker);
   const stored = (await tx.accessQuestions.findIdentities([identity])).get(identity);
   const bindings = await tx.accessQuestions.findBindingsAt(identity, groups);
-  const holder = await buildHolder(identity, stored, bindings, { capabilities: question.capabilities, lookups });
-  const view: GrantView = { lookups, needed: question.capabilities, own: false };
+  const [top = resource] = groups;
+  const { capabilities } = question;
+  const holder = await buildHolder(identity, stored, bindings, { capabilities, lookups, tx, top });
+  const view: GrantView = { lookups, needed: capabilities, own: false };
   const explain = async () => {
     const grants = await describeBindings(holder, view, MAX_GRANTS);
-    return [...grants, ...(await describeRules(holder, groups, view, call, MAX_GRANTS - grants.length))];
+    return sortByGroup([...grants, ...(await describeRules(holder, groups, view, call, MAX_GRANTS - grants.length))]);
   };
   return {
     ...decide(question, holder.caller, resource),

@@ -10,6 +10,7 @@ import type { IdentityRow } from "../../store/tables/identities.js";
 import type { RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isPerson } from "../people/pending-bindings.js";
+import { isOperatorRole } from "../roles/builtin-roles.js";
 import { needed } from "./question.js";
 
 /** What it takes to see the bindings of a group. */
@@ -23,15 +24,15 @@ const listRoles = [needed(Capability.CAP_IAM_ROLES_LIST)];
 /** Names and capabilities that several answers of a call need; each is read once. */
 export class Lookups {
   readonly #tx: Tx;
-  readonly #sees: (groupUid: string) => boolean;
+  readonly #seenBy: Caller | undefined;
   readonly #roles = new Map<string, Promise<RoleRow | undefined>>();
   readonly #groups = new Map<string, Promise<string>>();
   #hidRole = false;
 
-  /** @param seenBy the caller, who sees the custom roles of groups where it may list them; undefined for all */
+  /** @param seenBy the caller, who sees those roles that lists of roles show; undefined for all roles */
   constructor(tx: Tx, seenBy: Caller | undefined) {
     this.#tx = tx;
-    this.#sees = (groupUid) => seenBy === undefined || seenBy.holds(listRoles, groupUid);
+    this.#seenBy = seenBy;
   }
 
   /** Whether a role was left out because the caller does not see it. */
@@ -42,9 +43,15 @@ export class Lookups {
   /** The role; undefined where the caller does not see what it grants. */
   async role(uid: string): Promise<RoleRow | undefined> {
     const row = await this.#roleRow(uid);
-    if (row === undefined || row.groupUid === null || this.#sees(row.groupUid)) return row;
+    if (row === undefined || this.#sees(row)) return row;
     this.#hidRole = true;
     return undefined;
+  }
+
+  // Built-in roles are shown to everybody, those of the operator to nobody.
+  #sees({ uid, groupUid }: RoleRow): boolean {
+    if (this.#seenBy === undefined) return true;
+    return groupUid === null ? !isOperatorRole(uid) : this.#seenBy.holds(listRoles, groupUid);
   }
 
   /** The name of a role, which bindings show whatever their reader may list. */
@@ -82,6 +89,15 @@ export interface Holder {
   readonly unconfirmed: boolean;
 }
 
+/** What a holder is asked about, and what the asker sees. */
+export interface HolderContext {
+  readonly capabilities: readonly NeededCapability[];
+  readonly lookups: Lookups;
+  readonly tx: Tx;
+  /** The highest group whose bindings the asker sees. */
+  readonly top: string;
+}
+
 /**
  * Builds a holder from bindings that lists show to the asker.
  *
@@ -89,15 +105,16 @@ export interface Holder {
  * the bindings alone decide.
  *
  * @param stored the row of the identity, whatever the asker may know of it
- * @param bindings those of them whose roles the asker sees
+ * @param bindings its bindings at the resource and above it, as far as the asker sees them
  */
 export async function buildHolder(
   uid: string,
   stored: IdentityRow | undefined,
   bindings: readonly BindingRow[],
-  { capabilities, lookups }: { readonly capabilities: readonly NeededCapability[]; readonly lookups: Lookups },
+  { capabilities, lookups, tx, top }: HolderContext,
 ): Promise<Holder> {
-  const unconfirmed = isPerson(uid) && !bindings.some(hasJoined);
+  const unconfirmed =
+    isPerson(uid) && !bindings.some(hasJoined) && !(await tx.accessQuestions.hasJoinedBelow(uid, top));
   // Lists show no bindings of an identity that is being deleted.
   const isGone = unconfirmed ? isMarked(stored) : stored === undefined || isMarked(stored);
   if (isGone) return { caller: undefined, bindings: [], identity: undefined, unconfirmed: isPerson(uid) };
@@ -106,8 +123,8 @@ export async function buildHolder(
   return { caller: new Caller(newPrincipal(uid), capabilities, rows), bindings, identity, unconfirmed };
 }
 
-/** Whether lists of bindings show who the person of the binding is. */
-export function hasJoined({ automatic, accepted }: BindingRow): boolean {
+// Whether lists of bindings show who the person of the binding is.
+function hasJoined({ automatic, accepted }: BindingRow): boolean {
   return automatic || accepted;
 }
 

@@ -92,8 +92,10 @@ async function readIdentities(reading: Reading, after: string, limit: number): P
   }
   const stored = await call.tx.accessQuestions.findIdentities(candidates.map(({ uid }) => uid));
   const subjects: SubjectInit[] = [];
+  const [top = resource] = groups;
+  const context = { capabilities: question.capabilities, lookups, tx: call.tx, top };
   for (const { uid, bindings } of candidates) {
-    const holder = await buildHolder(uid, stored.get(uid), bindings, { capabilities: question.capabilities, lookups });
+    const holder = await buildHolder(uid, stored.get(uid), bindings, context);
     if (holder.caller === undefined || !mayCallAt(question, holder.caller, resource)) continue;
     subjects.push(describeIdentity(uid, holder, await describeBindings(holder, view, MAX_GRANTS)));
   }
@@ -264,7 +266,8 @@ function readInGroups<Row>(
 ): ReadAfter<Row> {
   return async (after, size) => {
     const current = parentOf(after);
-    for (const uid of current === undefined ? groups : groups.slice(groups.indexOf(current))) {
+    // Of groups in one line those above come first in the order of uids.
+    for (const uid of groups.filter((one) => current === undefined || one >= current)) {
       const rows = await readGroup(uid, uid === current ? after : "", size);
       if (rows.length > 0) return rows;
     }

@@ -157,8 +157,8 @@ export class AccessQuestions extends TransactionPart {
   }
 
   /** Whether lists of the bindings at a group and below it show that the person has joined. */
-  hasJoinedBelow(identityUid: string, top: string): Promise<boolean> {
-    return this.has(joinedBelow, { identityUid, groupUid: top, end: endOf(top) });
+  async hasJoinedBelow(identityUid: string, top: string): Promise<boolean> {
+    return (await this.#slice(joinedBelow, { identityUid, groupUid: top, end: endOf(top) })).length > 0;
   }
 
   /**

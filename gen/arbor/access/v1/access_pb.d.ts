@@ -81,8 +81,9 @@ export declare type CheckResponse = Message<"arbor.access.v1.CheckResponse"> & {
   methodRule: string;
 
   /**
-   * Whether groups above the resource were left out, because the caller does not
-   * have `role_bindings.list` there. Bindings there may grant more.
+   * Whether something was left out that may grant more: bindings of groups above
+   * the resource where the caller does not have `role_bindings.list`, or what a
+   * role grants that the caller does not see, such as one of the operator.
    *
    * @generated from field: bool partial = 4;
    */
@@ -1155,7 +1156,8 @@ export declare const AccessService: GenService<{
   /**
    * Lists what an identity may do, and where: its grants in the order of their
    * groups, in pages, then the mappings that apply to it. Each holds at its
-   * group and below it. A page may have fewer entries than were asked for, also
+   * group and below it. With a limited token the caller gets what the limit
+   * leaves, without pending role bindings. A page may have fewer entries than were asked for, also
    * none, although another page follows.
    *
    * @generated from rpc arbor.access.v1.AccessService.ListAccess
