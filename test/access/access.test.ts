@@ -9,7 +9,7 @@ import { faults } from "./model.js";
 const SEED = 4_711;
 const CALLS = chooseScale(20_000, 3_000);
 
-test(`${CALLS} random calls are told before as they end, and all lists are those of the naive evaluation`, async (t) => {
+test(`${CALLS} random calls end as Check says, and all lists are those of the naive evaluation`, async (t) => {
   const { differences, calls, allowed, methods, changes, asked } = await runAccess({ calls: CALLS, seed: SEED });
   t.diagnostic(`seed ${SEED}: ${allowed} of ${calls} allowed, ${changes} changes, ${JSON.stringify(asked)}`);
   assert.deepEqual(differences, []);

@@ -378,6 +378,28 @@ const authorization: readonly Rule[] = [
   },
 ];
 
+/** Questions about rights. */
+const questions: readonly Rule[] = [
+  {
+    anchor: "questions",
+    says: "callers ask about themselves without a capability, and about others with the one that lists bindings",
+    shownBy: "test/access/service.test.ts",
+    test: "callers ask about themselves without any capability, and about others with role_bindings.list",
+  },
+  {
+    anchor: "questions",
+    says: "what lists do not show is left out",
+    shownBy: "test/access/service.test.ts",
+    test: "the bindings of groups above that the caller does not see are left out",
+  },
+  {
+    anchor: "questions",
+    says: "what methods check besides is said in words",
+    shownBy: "test/access/method-rules.test.ts",
+    test: "every method without a scope has a rule",
+  },
+];
+
 const sessions: readonly Rule[] = [
   {
     anchor: "sessions",
@@ -412,4 +434,4 @@ const sessions: readonly Rule[] = [
 ];
 
 /** Tokens, their exchange, sessions, and authorization. */
-export const tokens: readonly Rule[] = [...tokenRules, ...sessions, ...exchangeRules, ...authorization];
+export const tokens: readonly Rule[] = [...tokenRules, ...sessions, ...exchangeRules, ...authorization, ...questions];
