@@ -13,11 +13,16 @@ const whole = ["completion", "api"];
 /** Loads the function that adds a group of commands. */
 export type LoadCommands = () => Promise<(arbor: Command) => void>;
 
-/** The commands on the host; the last three names have commands over the network as well. */
-const hostNames = [
+/**
+ * The commands on the host. Those of two words are in a group that has commands over the network as well, and so are those of
+ * `audit`.
+ */
+export const hostCommands = [
   ...["serve", "config", "bootstrap", "migrate", "check", "copy", "backup", "restore", "admin", "demo"],
-  ...["audit", "advisories", "registry"],
-];
+  ...["advisories import", "registry configure", "registry sync", "registry move"],
+] as const;
+
+const hostNames = ["audit", ...hostCommands.map((path) => path.split(" ")[0] ?? "")];
 
 /** The groups of commands over the network, in the order of the help. */
 const remoteGroups: readonly { readonly names: readonly string[]; readonly load: LoadCommands }[] = [

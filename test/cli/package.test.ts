@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Argument, Command } from "commander";
-import { createCommandLine, runCommandLine } from "../../src/cli/command-line.js";
-import { addHostCommands, hostCommands } from "../../src/cli/package/host-commands.js";
+import { createCommandLine, hostCommands, runCommandLine } from "../../src/cli/command-line.js";
+import { addHostCommands } from "../../src/cli/package/host-commands.js";
 import { createProgram } from "../../src/cli/program.js";
 
 const load = async () => addHostCommands;

@@ -1,13 +1,8 @@
 // What stands for the commands on the host in the package of commands over the network: they say where they are.
 import type { Command } from "commander";
+import { hostCommands } from "../command-line.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { type AuditOnHost, addAuditCommands } from "../remote/audit/commands.js";
-
-/** The commands on the host. Those of two words are in a group that has commands over the network as well. */
-export const hostCommands = [
-  ...["serve", "config", "bootstrap", "migrate", "check", "copy", "backup", "restore", "admin", "demo"],
-  ...["advisories import", "registry configure", "registry sync", "registry move"],
-] as const;
 
 const WHERE = "in the package of the service, arbor-platform; this one has the commands over the network";
 
