@@ -33,7 +33,7 @@ export async function readOwnAccess(group: string, call: UnaryCall, page: PageRe
   if (!caller.unlimited) return readLimited(group, call, page, view);
   let found: Found = { grants: [], next: undefined };
   if (page.from.part === BINDINGS) {
-    const describe = async (binding: BindingRow) => one(await describeBinding(binding, caller.providerUid, view));
+    const describe = (binding: BindingRow) => describeBinding(binding, caller.providerUid, view);
     found = await readBindings(caller.uid, [group], call, page, describe);
     if (found.next !== undefined || found.grants.length >= page.limit) return goOn(found);
   }
@@ -71,14 +71,13 @@ export async function readAccessOf(identity: string, group: string, call: UnaryC
   const tops = isUidp(group) ? clip(seen, group) : seen;
   const lookups = new Lookups(tx, caller);
   const stored = (await tx.accessQuestions.findIdentities([identity])).get(identity);
-  const hasJoined = createJoined(identity, call);
   const view: GrantView = { lookups, own: false };
   const nobody = { grants: [], next: undefined, unconfirmed: isPerson(identity) };
   // Lists show no bindings of an identity that is being deleted.
   if (stored !== undefined && stored.deleteTimeMs !== null) return nobody;
-  const unconfirmed = isPerson(identity) && !(await hasJoined(tops));
+  const unconfirmed = isPerson(identity) && !(await hasJoined(identity, tops, call));
   const known = unconfirmed ? undefined : stored;
-  const describe = async (binding: BindingRow) => one(await describeBinding(binding, known?.providerUid ?? null, view));
+  const describe = (binding: BindingRow) => describeBinding(binding, known?.providerUid ?? null, view);
   let found: Found = { grants: [], next: undefined };
   if (page.from.part === BINDINGS) {
     found = await readBindings(identity, tops, call, page, describe);
@@ -87,10 +86,6 @@ export async function readAccessOf(identity: string, group: string, call: UnaryC
   const rest = { ...page, limit: page.limit - found.grants.length };
   const rules = await readMappings(known, { tops, call, view, page: rest });
   return { grants: [...found.grants, ...rules.grants], next: rules.next, unconfirmed };
-}
-
-function one(grant: GrantInit | undefined): GrantInit[] {
-  return grant === undefined ? [] : [grant];
 }
 
 // After the bindings come the mappings, on the next page where this one is full.
@@ -103,11 +98,9 @@ function clip(seen: readonly string[], group: string): string[] {
 }
 
 // Whether lists of bindings show the asker who the person is. Where it sees many groups, some of them are looked at.
-function createJoined(identity: string, { tx }: UnaryCall) {
-  return async (tops: readonly string[]) => {
-    for (const top of tops.slice(0, MAX_TOPS)) if (await tx.accessQuestions.hasJoinedBelow(identity, top)) return true;
-    return false;
-  };
+async function hasJoined(identity: string, tops: readonly string[], { tx }: UnaryCall): Promise<boolean> {
+  for (const top of tops.slice(0, MAX_TOPS)) if (await tx.accessQuestions.hasJoinedBelow(identity, top)) return true;
+  return false;
 }
 
 // Reads bindings below some groups, in the order of groups.
@@ -116,10 +109,11 @@ async function readBindings(
   tops: readonly string[],
   { tx }: UnaryCall,
   { from, limit }: PageRequest,
-  describe: (binding: BindingRow) => Promise<GrantInit[]>,
+  describe: (binding: BindingRow) => Promise<GrantInit | undefined>,
 ): Promise<Found> {
   const grants: GrantInit[] = [];
   let after = from.uid === "" ? undefined : { groupUid: from.uid, roleUid: from.key };
+  const size = Math.min(CHUNK, limit + 1);
   const rest = tops.filter(
     (top) => after === undefined || top === "" || top >= after.groupUid || isWithin(after.groupUid, top),
   );
@@ -127,13 +121,14 @@ async function readBindings(
     if (i === MAX_TOPS) return { grants, next: { part: BINDINGS, key: "", uid: top } };
     for (;;) {
       const inTop = after !== undefined && (top === "" || isWithin(after.groupUid, top)) ? after : undefined;
-      const rows = await tx.accessQuestions.findBindingsBelow(identity, top, inTop, Math.min(CHUNK, limit + 1));
+      const rows = await tx.accessQuestions.findBindingsBelow(identity, top, inTop, size);
       for (const row of rows) {
         if (grants.length >= limit) return { grants, next: positionOf(after) };
-        grants.push(...(await describe(row)));
+        const grant = await describe(row);
+        if (grant) grants.push(grant);
         after = row;
       }
-      if (rows.length < Math.min(CHUNK, limit + 1)) break;
+      if (rows.length < size) break;
     }
   }
   return { grants, next: undefined };

@@ -138,8 +138,8 @@ function newPrincipal(identityUid: string): Principal {
   return { identityUid, tokenId: "", issuedAt: always, expiresAt: always };
 }
 
-/** Converts bindings to the rows from which calls are authorized. */
-export async function buildAccessRows(
+// Converts bindings to the rows from which calls are authorized.
+async function buildAccessRows(
   identityUid: string,
   identity: Pick<IdentityRow, "notBefore" | "providerUid"> | undefined,
   bindings: readonly BindingRow[],
