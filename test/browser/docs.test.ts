@@ -7,6 +7,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { type Harness, startHarness } from "../support/harness.js";
 import { operationsOf, type PlacedOperation } from "../support/openapi/document.js";
 import { readDocument } from "../support/openapi/request.js";
+import { watchComplaints } from "./complaints.js";
 
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 // Its own host name leads nowhere but to the page.
@@ -95,15 +96,7 @@ async function browse(path: string, look: (page: Page) => Promise<void>): Promis
   const context = await browser.newContext({ viewport: sizes[0] });
   try {
     const page = await context.newPage();
-    const complaints: string[] = [];
-    page.on("console", (message) => {
-      if (!message.text().includes("escaping deep link whitespace")) complaints.push(message.text());
-    });
-    page.on("pageerror", (error) => complaints.push(error.message));
-    page.on("request", (request) => {
-      if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== harness.url)
-        complaints.push(request.url());
-    });
+    const complaints = watchComplaints(page, harness.url);
     await page.goto(harness.url + path);
     await look(page);
     assert.deepEqual(complaints, []);

@@ -11,6 +11,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { type Harness, startHarness } from "../support/harness.js";
 import { PROJECT } from "../support/project.js";
 import { waitUntil } from "../support/wait-until.js";
+import { watchComplaints } from "./complaints.js";
 
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 // Its own host name leads nowhere but to the page.
@@ -178,18 +179,10 @@ async function look(
   try {
     context.setDefaultTimeout(LIMIT_MS);
     const page = await context.newPage();
-    const complaints: string[] = [];
+    const complaints = watchComplaints(page, harness.url);
     await page.addInitScript(
       `globalThis.reports = []; document.addEventListener("securitypolicyviolation", (event) => reports.push(event.violatedDirective));`,
     );
-    page.on("console", (message) => {
-      if (!message.text().includes("escaping deep link whitespace")) complaints.push(message.text());
-    });
-    page.on("pageerror", (error) => complaints.push(error.message));
-    page.on("request", (request) => {
-      if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== harness.url)
-        complaints.push(request.url());
-    });
     await page.goto(harness.url + path);
     await see(page);
     assert.deepEqual([...complaints, ...((await page.evaluate("reports")) as string[])], []);
