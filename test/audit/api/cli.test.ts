@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { startHost } from "../../e2e/process.js";
 import { spawn } from "../../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../support/project.js";
+import { waitUntil } from "../../support/wait-until.js";
 import { type EventWorld, startEventWorld, timeAt } from "./event-world.js";
 
 describe("arbor audit over the API", () => {
@@ -31,8 +32,12 @@ describe("arbor audit over the API", () => {
     assert.deepEqual([table.code, table.stderr], [0, ""]);
     assert.match(table.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM +CHANGE\n/);
     assert.deepEqual(requestsIn(table.stdout), ["cli-4", "cli-3", "cli-2"]);
-    const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
-    const event = JSON.parse(json.stdout);
+    // Sealing changes what is printed of an event, so it has to be behind it.
+    const event = await waitUntil(async () => {
+      const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
+      const found = JSON.parse(json.stdout);
+      return found.sealed === true ? found : undefined;
+    });
     assert.deepEqual([event.requestId, event.subjectUid, event.remoteAddress], ["cli-1", world.child, ""]);
   });
 
@@ -62,8 +67,12 @@ describe("arbor audit over the API", () => {
   });
 
   it("prints one event by its id", async () => {
-    const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
-    const event = JSON.parse(json.stdout);
+    // Sealing changes what is printed of an event, so it has to be behind it.
+    const event = await waitUntil(async () => {
+      const json = await audit("list", "--scope", world.child, "--request-id", "cli-1", "--json");
+      const found = JSON.parse(json.stdout);
+      return found.sealed === true ? found : undefined;
+    });
     const one = await audit("get", event.id, "-o", "json");
     assert.deepEqual([one.code, one.stderr], [0, ""]);
     assert.deepEqual(JSON.parse(one.stdout), event);
