@@ -116,6 +116,7 @@ for (const [path, values, field] of [
   ["check", { actions: "groups.list", resource: "0".repeat(40), identity: "ci" }, "identity"],
   ["explanation", { actions: `${service}.GetGroup` }, "resource"],
   ["subjects", { actions: "groups.list" }, "resource"],
+  ["subjects", { actions: `${service}.LookupGroup`, resource: "ROOT" }, "actions"],
   ["subjects", { actions: "groups.list", resource: "ROOT", pageSize: "-1" }, "pageSize"],
   ["subjects", { actions: "groups.list", resource: "ROOT", pageToken: "abc" }, "pageToken"],
   ["grants", { identity: "ci" }, "identity"],

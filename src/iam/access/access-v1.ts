@@ -64,6 +64,9 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
       const { actions, resource } = request;
       if (resource === "") throw invalidArgument({ field: "resource", rule: "is required" });
       const question = parseQuestion(request, findMethod);
+      if (question.capabilities.length === 0) {
+        throw invalidArgument({ field: "actions", rule: "must need a capability: everybody may call this method" });
+      }
       const { asker, groups, partial } = await findSeenGroups(resource, call);
       const page = await parsePage(request, [actions, resource], call, tokens);
       const lookups = new Lookups(call.tx, asker);

@@ -341,7 +341,8 @@ export declare const GrantRoleSchema: GenMessage<GrantRole>;
  */
 export declare type ListSubjectsRequest = Message<"arbor.access.v1.ListSubjectsRequest"> & {
   /**
-   * A method or capabilities, as in CheckRequest.
+   * A method or capabilities, as in CheckRequest. The method must need a
+   * capability.
    *
    * @generated from field: repeated string actions = 1;
    */
