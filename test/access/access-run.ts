@@ -257,14 +257,16 @@ async function startRun(platform: OpenedPlatform, random: ReturnType<typeof crea
     const found = await ask<ExplainFields>("Explain", caller, { ...request, identity, resource: uid });
     const expected = expectAnswer(caller, identity, uid);
     if (typeof found === "string" || typeof expected === "string") return compare("explain", what, found, expected);
-    const { grants, rules, partial, unconfirmed } = expected;
+    const { grants, rules, unconfirmed } = expected;
+    // An explanation also looks at mappings.
+    const partial = expected.partial || expected.hidesRule;
     const isOwn = isOfOwn(text) && isAboutOneself(caller, identity, uid);
     const missing = isOwn ? [] : model.missingOf(grants, capabilities, uid).sort();
     const isLimited = identity === caller.identity && caller.limit !== undefined;
     const useful = model
       .usefulOf([...grants, ...rules], capabilities)
       .filter(({ effect }) => !isLimited || effect === "counts")
-      .map((grant) => (isLimited ? model.asLimited(grant) : grant));
+      .map((grant) => (isLimited ? model.asLimited(grant, model.may(caller, ["groups.list"], grant.group)) : grant));
     compare(
       "explain",
       what,
@@ -460,7 +462,7 @@ async function startRun(platform: OpenedPlatform, random: ReturnType<typeof crea
     const { binding, mapping, group, role, pending } = grant;
     const capabilities = [...grant.capabilities].filter((one) => among?.includes(one) ?? true).sort();
     const external = world.mappings.get(mapping)?.externalGroup ?? "";
-    const named = [group, groupName(group), role, roleName(role)];
+    const named = [group, grant.isNamed === false ? "" : groupName(group), role, roleName(role)];
     return [binding, mapping, external, ...named, capabilities, grant.origin, pending, grant.effect].join("|");
   }
 

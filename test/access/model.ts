@@ -77,6 +77,8 @@ export interface ModelGrant {
   readonly pending: boolean;
   /** `unknown` where the caller does not see what the role grants. */
   readonly effect: "counts" | "directory" | "other provider" | "unknown";
+  /** Whether the name of the group is shown; it is unless false. */
+  readonly isNamed?: boolean;
 }
 
 /** A subject of ListSubjects. */
@@ -219,7 +221,7 @@ export function createModel(world: World, fault?: Fault) {
   function answerAt(caller: Token, identity: string, uid: string) {
     if (identity === caller.identity) {
       const grants = grantsOf(caller).filter(({ group }) => isIn(uid, group));
-      return { grants, rules: [], partial: false, unconfirmed: false };
+      return { grants, rules: [], partial: false, unconfirmed: false, hidesRule: false };
     }
     const visible = visiblePath(caller, uid);
     if (!visible.includes(uid)) return undefined;
@@ -230,8 +232,10 @@ export function createModel(world: World, fault?: Fault) {
       belowFirst(visible),
     );
     const partial = visible.length < pathTo(uid).length || grants.some(isHidden);
-    const rules = mappingsOf(caller, identity, unconfirmed, (scope) => visible.includes(scope));
-    return { grants, rules, partial, unconfirmed };
+    const sees = (scope: string) => visible.includes(scope);
+    const rules = mappingsOf(caller, identity, unconfirmed, sees);
+    const hidesRule = mappingsOf(caller, identity, unconfirmed, sees, true).length > rules.length;
+    return { grants, rules, partial, unconfirmed, hidesRule };
   }
 
   /** The caller sees the bindings of all groups below the highest one. */
@@ -243,12 +247,19 @@ export function createModel(world: World, fault?: Fault) {
   const rolesListedBy = (caller: Token) => (group: string) => may(caller, ["roles.list"], group);
 
   /** The mappings of the provider of a person whom the caller knows, where its lists show them. */
-  function mappingsOf(caller: Token, identity: string, unconfirmed: boolean, sees: (scope: string) => boolean) {
+  function mappingsOf(
+    caller: Token,
+    identity: string,
+    unconfirmed: boolean,
+    sees: (scope: string) => boolean,
+    withHidden = false,
+  ) {
     const { provider } = world.identities.get(identity) ?? {};
     if (unconfirmed || provider === undefined || !shows(caller, "identity_providers.list", provider)) return [];
     return sortedEntries(world.mappings).flatMap(([uid, mapping]): ModelGrant[] => {
       if (mapping.provider !== provider || !sees(mapping.scope)) return [];
-      if (!seesRole(mapping.role, (group) => shows(caller, "roles.list", group))) return [];
+      const isHiddenRole = !seesRole(mapping.role, (group) => shows(caller, "roles.list", group));
+      if (isHiddenRole && !withHidden) return [];
       const capabilities = world.roles.get(mapping.role)?.capabilities ?? ANY;
       const at = { group: mapping.scope, boundAt: mapping.scope };
       const what = { binding: "", mapping: uid, ...at, role: mapping.role, capabilities };
@@ -323,25 +334,34 @@ export function createModel(world: World, fault?: Fault) {
     };
     if (identity === caller.identity) {
       const own = grantsOf(caller).filter((one) => isBelow(one.group));
-      return { grants: order(caller.limit === undefined ? own : mergeLimited(own)), unconfirmed: false };
+      return { grants: order(caller.limit === undefined ? own : mergeLimited(caller, own)), unconfirmed: false };
     }
     const sees = (at: string) =>
       isBelow(at) && (fault === "visibility" || shows(caller, "role_bindings.list", at, group));
-    const { grants, unconfirmed } = grantsSeen(identity, sees, (at) => shows(caller, "roles.list", at));
+    const { grants, unconfirmed } = grantsSeen(
+      identity,
+      sees,
+      (at) => shows(caller, "roles.list", at),
+      (at) => fault === "visibility" || shows(caller, "role_bindings.list", at, group),
+    );
     return { grants: order([...grants, ...mappingsOf(caller, identity, unconfirmed, sees)]), unconfirmed };
   }
 
   // What a limit leaves, once for each role at a group, without what is pending.
-  function mergeLimited(grants: readonly ModelGrant[]): ModelGrant[] {
+  function mergeLimited(caller: Token, grants: readonly ModelGrant[]): ModelGrant[] {
     const counting = grants.filter(({ pending, effect, capabilities }) => {
       return !pending && effect === "counts" && capabilities.size > 0;
     });
-    return [...new Map(counting.map((one) => [`${one.group} ${one.role}`, asLimited(one)])).values()];
+    return [
+      ...new Map(
+        counting.map((one) => [`${one.group} ${one.role}`, asLimited(one, shows(caller, "groups.list", one.group))]),
+      ).values(),
+    ];
   }
 
-  /** How a grant of a limited token is shown: without what is behind it. */
-  function asLimited(grant: ModelGrant): ModelGrant {
-    return { ...grant, binding: "", mapping: "", origin: "none", pending: false };
+  /** How a grant of a limited token is shown: without what is behind it, and with the name of a group that it may list. */
+  function asLimited(grant: ModelGrant, isNamed: boolean): ModelGrant {
+    return { ...grant, binding: "", mapping: "", origin: "none", pending: false, isNamed };
   }
 
   /** What SearchNames finds: first groups, then identities, then repos, each in the order of names, then of uids. */

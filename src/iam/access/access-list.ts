@@ -1,6 +1,6 @@
 // What an identity may do, and where: its grants in the order of groups, then the mappings that apply to it.
 import { Effect } from "#gen/arbor/access/v1/access_pb.js";
-import { isUidp, isWithin, maximalOf } from "../../kernel/uidp.js";
+import { isUidp, isWithin, lineageOf, maximalOf } from "../../kernel/uidp.js";
 import type { Grant } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
@@ -8,7 +8,7 @@ import type { GroupMappingRow, IdentityRow } from "../../store/tables/identities
 import { isPerson } from "../people/pending-bindings.js";
 import { findOwnMappings } from "./answer.js";
 import { describeBinding, describeLimited, describeMapping, type GrantInit, type GrantView } from "./grants.js";
-import { Lookups, listBindings, listProviders } from "./holder.js";
+import { isJoin, Lookups, listBindings, listProviders } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 
 interface Found {
@@ -34,7 +34,7 @@ export async function readOwnAccess(group: string, call: UnaryCall, page: PageRe
   let found: Found = { grants: [], next: undefined };
   if (page.from.part === BINDINGS) {
     const describe = (binding: BindingRow) => describeBinding(binding, caller.providerUid, view);
-    found = await readBindings(caller.uid, [group], call, page, describe);
+    found = await readBindings(caller.uid, [group], call, page, { lookups: view.lookups, describe });
     if (found.next !== undefined || found.grants.length >= page.limit) return goOn(found);
   }
   const grants = [...found.grants];
@@ -59,7 +59,7 @@ async function readLimited(group: string, { caller }: UnaryCall, page: PageReque
   const shown = rest.slice(0, page.limit);
   const last = shown.at(-1);
   return {
-    grants: await describeLimited(shown, view, page.limit),
+    grants: await describeLimited(shown, caller, view, page.limit),
     next: rest.length > page.limit && last ? { part: BINDINGS, key: keyOf(last), uid: "" } : undefined,
   };
 }
@@ -75,12 +75,12 @@ export async function readAccessOf(identity: string, group: string, call: UnaryC
   const nobody = { grants: [], next: undefined, unconfirmed: isPerson(identity) };
   // Lists show no bindings of an identity that is being deleted.
   if (stored !== undefined && stored.deleteTimeMs !== null) return nobody;
-  const unconfirmed = isPerson(identity) && !(await hasJoined(identity, tops, call));
+  const unconfirmed = isPerson(identity) && !(await hasJoined(identity, seen, call));
   const known = unconfirmed ? undefined : stored;
   const describe = (binding: BindingRow) => describeBinding(binding, known?.providerUid ?? null, view);
   let found: Found = { grants: [], next: undefined };
   if (page.from.part === BINDINGS) {
-    found = await readBindings(identity, tops, call, page, describe);
+    found = await readBindings(identity, tops, call, page, { lookups, describe });
     if (found.next !== undefined || found.grants.length >= page.limit) return { ...goOn(found), unconfirmed };
   }
   const rest = { ...page, limit: page.limit - found.grants.length };
@@ -97,10 +97,20 @@ function clip(seen: readonly string[], group: string): string[] {
   return maximalOf(seen.flatMap((top) => (isWithin(group, top) ? [group] : isWithin(top, group) ? [top] : [])));
 }
 
-// Whether lists of bindings show the asker who the person is. Where it sees many groups, some of them are looked at.
-async function hasJoined(identity: string, tops: readonly string[], { tx }: UnaryCall): Promise<boolean> {
-  for (const top of tops.slice(0, MAX_TOPS)) if (await tx.accessQuestions.hasJoinedBelow(identity, top)) return true;
-  return false;
+// Whether lists of bindings show the asker who the person is: by a binding in any group that it sees.
+async function hasJoined(identity: string, seen: readonly string[], { tx }: UnaryCall): Promise<boolean> {
+  const tops = new Set(seen);
+  for (let after: BindingRow | undefined; ; ) {
+    const rows = await tx.accessQuestions.findBindingsBelow(identity, "", after, CHUNK);
+    if (rows.some((row) => isJoin(row) && lineageOf(row.groupUid).some((uid) => tops.has(uid)))) return true;
+    if (rows.length < CHUNK) return false;
+    after = rows.at(-1);
+  }
+}
+
+interface BindingView {
+  readonly lookups: Lookups;
+  readonly describe: (binding: BindingRow) => Promise<GrantInit | undefined>;
 }
 
 // Reads bindings below some groups, in the order of groups.
@@ -109,7 +119,7 @@ async function readBindings(
   tops: readonly string[],
   { tx }: UnaryCall,
   { from, limit }: PageRequest,
-  describe: (binding: BindingRow) => Promise<GrantInit | undefined>,
+  { lookups, describe }: BindingView,
 ): Promise<Found> {
   const grants: GrantInit[] = [];
   let after = from.uid === "" ? undefined : { groupUid: from.uid, roleUid: from.key };
@@ -122,6 +132,7 @@ async function readBindings(
     for (;;) {
       const inTop = after !== undefined && (top === "" || isWithin(after.groupUid, top)) ? after : undefined;
       const rows = await tx.accessQuestions.findBindingsBelow(identity, top, inTop, size);
+      await lookups.load(rows);
       for (const row of rows) {
         if (grants.length >= limit) return { grants, next: positionOf(after) };
         const grant = await describe(row);

@@ -39,9 +39,14 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
     async check(request, call) {
       const { identity, resource } = request;
       const question = parseQuestion(request, findMethod);
-      const { allowed, missing, partial, unconfirmed } = await answerQuestion(question, identity, resource, call);
-      const { methodRule } = question;
-      return { allowed, missingCapabilities: missing.map(({ name }) => name), methodRule, partial, unconfirmed };
+      const answer = await answerQuestion(question, identity, resource, call);
+      return {
+        allowed: answer.allowed,
+        missingCapabilities: answer.missing.map(({ name }) => name),
+        methodRule: question.methodRule,
+        partial: answer.isPartial(),
+        unconfirmed: answer.unconfirmed,
+      };
     },
 
     async explain(request, call) {
@@ -54,7 +59,7 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
         neededCapabilities: question.capabilities.map(({ name }) => name),
         missingCapabilities: answer.missing.map(({ name }) => name),
         methodRule: question.methodRule,
-        partial: answer.partial,
+        partial: answer.isPartial(),
         unconfirmed: answer.unconfirmed,
         grants,
       };

@@ -23,7 +23,8 @@ import type { Question } from "./question.js";
 export interface Answer {
   readonly allowed: boolean;
   readonly missing: readonly NeededCapability[];
-  readonly partial: boolean;
+  /** Whether something was left out, also of the explanation where it was read. */
+  readonly isPartial: () => boolean;
   readonly unconfirmed: boolean;
   /** Reads what grants the needed capabilities. */
   readonly explain: () => Promise<GrantInit[]>;
@@ -51,7 +52,7 @@ export async function answerQuestion(
   }
   // What needs no capability is allowed to everybody, so that the answer does not tell whether the identity exists.
   if (question.capabilities.length === 0 || resource === "") {
-    return { allowed: true, missing: [], partial: false, unconfirmed: false, explain: async () => [] };
+    return { allowed: true, missing: [], isPartial: () => false, unconfirmed: false, explain: async () => [] };
   }
   if (identity === "" || identity === call.caller.uid) return answerForCaller(question, resource, call);
   return answerForOther(question, identity, resource, call);
@@ -68,7 +69,7 @@ async function answerForCaller(question: Question, resource: string, call: Unary
   const explain = async () => {
     if (!caller.unlimited) {
       const grants = grantsAt(effectiveGrants(principal, rows), resource);
-      return sortByGroup(await describeLimited(grants, view, MAX_GRANTS));
+      return sortByGroup(await describeLimited(grants, caller, view, MAX_GRANTS));
     }
     const bindings = await tx.accessQuestions.findBindingsAt(uid, lineage);
     const grants = await describeBindings({ caller, bindings }, view, MAX_GRANTS);
@@ -79,7 +80,7 @@ async function answerForCaller(question: Question, resource: string, call: Unary
     }
     return sortByGroup(grants).slice(0, MAX_GRANTS);
   };
-  return { ...decide(question, caller, resource), partial: false, unconfirmed: false, explain };
+  return { ...decide(question, caller, resource), isPartial: () => false, unconfirmed: false, explain };
 }
 
 // Those of higher groups first: all groups are in one line.
@@ -115,7 +116,7 @@ async function answerForOther(
   };
   return {
     ...decide(question, holder.caller, resource),
-    partial: partial || lookups.hidRole,
+    isPartial: () => partial || lookups.hidRole,
     unconfirmed: holder.unconfirmed,
     explain,
   };

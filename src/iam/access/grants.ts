@@ -3,13 +3,13 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Effect, type GrantSchema, Origin } from "#gen/arbor/access/v1/access_pb.js";
 import { type CapabilitySet, hasBit } from "../../kernel/capability-set.js";
 import { isWithin } from "../../kernel/uidp.js";
-import { effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
+import { type Caller, effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
 import type { NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
 import type { GroupMappingRow } from "../../store/tables/identities.js";
 import { listCapabilityNames } from "../roles/capability-names.js";
-import type { Holder, Lookups } from "./holder.js";
+import { type Holder, type Lookups, listGroups } from "./holder.js";
 
 export type GrantInit = MessageInitShape<typeof GrantSchema>;
 
@@ -81,9 +81,13 @@ export async function describeMapping(
   };
 }
 
-/** Describes what a limited token leaves of the grants of its bearer, without the bindings that are behind it. */
+/**
+ * Describes what a limited token leaves of the grants of its bearer, without the bindings that are behind it. The limit may name
+ * any group, so its name is shown only to a caller who may list it.
+ */
 export async function describeLimited(
   grants: readonly Grant[],
+  caller: Caller,
   { lookups, needed }: GrantView,
   limit: number,
 ): Promise<GrantInit[]> {
@@ -92,8 +96,9 @@ export async function describeLimited(
     if (shown.length === limit) break;
     const names = listShown(capabilities, needed);
     if (names.length === 0) continue;
-    const described = await describeRole(groupUid, roleUid, lookups);
-    shown.push({ ...described, capabilities: names, effect: Effect.COUNTS });
+    const name = caller.holds(listGroups, groupUid) ? await lookups.groupName(groupUid) : "";
+    const role = { uid: roleUid, name: await lookups.roleName(roleUid) };
+    shown.push({ group: { uid: groupUid, name }, role, capabilities: names, effect: Effect.COUNTS });
   }
   return shown;
 }

@@ -19,13 +19,15 @@ export const listBindings = [needed(Capability.CAP_IAM_ROLE_BINDINGS_LIST)];
 export const listProviders = [needed(Capability.CAP_IAM_IDENTITY_PROVIDERS_LIST)];
 /** What it takes to see the invites of a group. */
 export const listInvites = [needed(Capability.CAP_IAM_GROUP_INVITES_LIST)];
+/** What it takes to see the names of groups. */
+export const listGroups = [needed(Capability.CAP_IAM_GROUPS_LIST)];
 const listRoles = [needed(Capability.CAP_IAM_ROLES_LIST)];
 
 /** Names and capabilities that several answers of a call need; each is read once. */
 export class Lookups {
   readonly #tx: Tx;
   readonly #seenBy: Caller | undefined;
-  readonly #roles = new Map<string, Promise<RoleRow | undefined>>();
+  readonly #roles = new Map<string, RoleRow | undefined>();
   readonly #groups = new Map<string, Promise<string>>();
   #hidRole = false;
 
@@ -68,13 +70,17 @@ export class Lookups {
     return name;
   }
 
-  #roleRow(uid: string): Promise<RoleRow | undefined> {
-    let row = this.#roles.get(uid);
-    if (row === undefined) {
-      row = Promise.resolve(this.#tx.roles.find(uid));
-      this.#roles.set(uid, row);
-    }
-    return row;
+  /** Reads the roles of bindings at once: an identity may have a thousand. */
+  async load(bindings: readonly Pick<BindingRow, "roleUid">[]): Promise<void> {
+    const unknown = [...new Set(bindings.map(({ roleUid }) => roleUid))].filter((uid) => !this.#roles.has(uid));
+    if (unknown.length === 0) return;
+    const found = await this.#tx.accessQuestions.findRoles(unknown);
+    for (const uid of unknown) this.#roles.set(uid, found.get(uid));
+  }
+
+  async #roleRow(uid: string): Promise<RoleRow | undefined> {
+    if (!this.#roles.has(uid)) this.#roles.set(uid, await this.#tx.roles.find(uid));
+    return this.#roles.get(uid);
   }
 }
 
@@ -113,8 +119,7 @@ export async function buildHolder(
   bindings: readonly BindingRow[],
   { capabilities, lookups, tx, top }: HolderContext,
 ): Promise<Holder> {
-  const unconfirmed =
-    isPerson(uid) && !bindings.some(hasJoined) && !(await tx.accessQuestions.hasJoinedBelow(uid, top));
+  const unconfirmed = isPerson(uid) && !bindings.some(isJoin) && !(await tx.accessQuestions.hasJoinedBelow(uid, top));
   // Lists show no bindings of an identity that is being deleted.
   const isGone = unconfirmed ? isMarked(stored) : stored === undefined || isMarked(stored);
   if (isGone) return { caller: undefined, bindings: [], identity: undefined, unconfirmed: isPerson(uid) };
@@ -123,8 +128,8 @@ export async function buildHolder(
   return { caller: new Caller(newPrincipal(uid), capabilities, rows), bindings, identity, unconfirmed };
 }
 
-// Whether lists of bindings show who the person of the binding is.
-function hasJoined({ automatic, accepted }: BindingRow): boolean {
+/** Whether the person joined by this binding, so that lists of bindings show who they are. */
+export function isJoin({ automatic, accepted }: BindingRow): boolean {
   return automatic || accepted;
 }
 
@@ -147,6 +152,7 @@ async function buildAccessRows(
 ): Promise<AccessRow[]> {
   const { notBefore = 0, providerUid = null } = identity ?? {};
   const rows: AccessRow[] = [];
+  await lookups.load(bindings);
   for (const { groupUid, roleUid, pending } of bindings) {
     const capabilities = (await lookups.role(roleUid))?.capabilities ?? null;
     rows.push({ ...{ identityUid, notBefore, keyId: null, providerUid }, groupUid, roleUid, capabilities, pending });

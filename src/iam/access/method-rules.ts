@@ -24,7 +24,9 @@ import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/i
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { Vulnerabilities } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
+import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 
 /** A rule, and the methods that have it: those of version 2beta1 stand for version 2 as well. */
 export interface MethodRule {
@@ -65,6 +67,23 @@ export const methodRules: readonly MethodRule[] = [
       ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping,
       ExternalGroupRoleMappings.method.create,
     ],
+  },
+  {
+    rule: "to change how people sign in, the caller needs all rights of an owner",
+    methods: [IdentityProvidersService.method.updateIdentityProvider, IdentityProviders.method.update],
+  },
+  {
+    rule: "with a source, the caller must be able to pull from it",
+    methods: [
+      ReposService.method.createRepo,
+      ReposService.method.updateRepo,
+      Registry.method.createRepo,
+      Registry.method.updateRepo,
+    ],
+  },
+  {
+    rule: "a review, which is any state but PENDING, needs `advisories.approve`",
+    methods: [Advisories.method.create, Advisories.method.createAdvisoryEvent, Advisories.method.updateAdvisoryEvent],
   },
   {
     rule: "the caller needs all that the new role grants; a binding to a role of the operator stays as it is",
@@ -161,11 +180,13 @@ export const methodRules: readonly MethodRule[] = [
   },
 ];
 
-const byName = new Map(
-  methodRules.flatMap(({ rule, methods }) => methods.map(({ parent, name }) => [`${parent.typeName}.${name}`, rule])),
-);
+const nameOf = ({ parent, name }: DescMethod) => `${parent.typeName}.${name}`;
+const byName = new Map<string, string[]>();
+for (const { rule, methods } of methodRules) {
+  for (const name of methods.map(nameOf)) byName.set(name, [...(byName.get(name) ?? []), rule]);
+}
 
-/** The rule of a method; empty where it has none. */
-export function findMethodRule({ parent, name }: DescMethod): string {
-  return byName.get(`${parent.typeName.replace(".v2.", ".v2beta1.")}.${name}`) ?? "";
+/** The rules of a method as one text; empty where it has none. */
+export function findMethodRule(method: DescMethod): string {
+  return (byName.get(nameOf(method).replace(".v2.", ".v2beta1.")) ?? []).join("; ");
 }

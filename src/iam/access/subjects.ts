@@ -83,6 +83,7 @@ async function readIdentities(reading: Reading, after: string, limit: number): P
       last = undefined;
       break;
     }
+    await lookups.load(some.flatMap(({ bindings }) => bindings));
     for (const next of some) {
       if (candidates.length === limit) break;
       examined += next.bindings.length;

@@ -149,7 +149,7 @@ function findAccepted(relationship: Relationship): AcceptedClaims {
   }
   if (relationship.case !== "staticKeys") return {};
   const { issuer, subject, audiences } = relationship.value;
-  return { issuer, subject, audience: audiences[0] };
+  return { issuer, subject, audience: audiences.join(", ") || undefined };
 }
 
 function explain(reason: Reason, cause: unknown, tested: Tested): string {

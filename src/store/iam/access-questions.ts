@@ -1,6 +1,6 @@
 // The store of questions about rights (iam/access): the bindings of an identity, of a group, and the rules of an
-// organisation that let further people. Each statement reads at most `limit` rows in the order of an index, and other calls
-// run between those of an answer that needs many.
+// organisation that let further people. Lists are read by statements of at most `limit` rows in the order of an index, and other
+// calls run between them. The bindings of one identity at a resource and above it are read at once, as calls are authorized.
 import { and, asc, eq, gt, inArray, lt, or, sql } from "drizzle-orm";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns } from "../rows.js";
@@ -15,10 +15,11 @@ import {
   value,
 } from "../statement.js";
 import type { GroupMappingRow, IdentityProviderRow, IdentityRow } from "../tables/identities.js";
-import type { GroupInviteRow, RoleBindingRow } from "../tables/roles.js";
+import type { GroupInviteRow, RoleBindingRow, RoleRow } from "../tables/roles.js";
 import type { Tables } from "../tables/schema.js";
 import { groupMappingKind } from "./group-mappings.js";
 import { identityKind } from "./identities.js";
+import { roleKind } from "./roles.js";
 
 /** A role binding without its times. */
 export type BindingRow = Omit<RoleBindingRow, "createTimeMs" | "updateTimeMs">;
@@ -136,7 +137,7 @@ export class AccessQuestions extends TransactionPart {
   async findBindingsAt(identityUid: string, groupUids: readonly string[]): Promise<BindingRow[]> {
     const { size, params } = padParams("group", groupUids);
     const keyOf = ({ groupUid, roleUid }: BindingRow) => `${groupUid} ${roleUid}`;
-    const rows = await this.all(bindingsAt(size), { ...params, identityUid });
+    const rows = await this.#slice(bindingsAt(size), { ...params, identityUid });
     return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
 
@@ -178,6 +179,12 @@ export class AccessQuestions extends TransactionPart {
   async findIdentities(uids: readonly string[]): Promise<ReadonlyMap<string, IdentityRow>> {
     const rows = uids.length === 0 ? [] : await readByUids(this.tx, identityKind, uids);
     return new Map((rows as unknown as IdentityRow[]).map((row) => [row.uid, row]));
+  }
+
+  /** Those of the roles that exist, by uid. */
+  async findRoles(uids: readonly string[]): Promise<ReadonlyMap<string, RoleRow>> {
+    const rows = uids.length === 0 ? [] : await readByUids(this.tx, roleKind, uids);
+    return new Map((rows as unknown as RoleRow[]).map((row) => [row.uid, row]));
   }
 
   /** Those of the mappings that exist, in the order of uids. */

@@ -208,8 +208,8 @@ export declare const ExplainResponseSchema: GenMessage<ExplainResponse>;
  */
 export declare type Grant = Message<"arbor.access.v1.Grant"> & {
   /**
-   * The uid of the role binding. Empty where a mapping grants the role, and where
-   * the token of the caller is limited.
+   * The uid of the role binding. Empty where a mapping grants the role, in a rule
+   * that lets further people, and where the token of the caller is limited.
    *
    * @generated from field: string role_binding = 1;
    */
@@ -260,7 +260,8 @@ export declare type Grant = Message<"arbor.access.v1.Grant"> & {
 
   /**
    * Whether the role binding is pending: it grants the role to calls that name
-   * the group or something in it, and nothing in lists over all groups.
+   * the group or something in it, and nothing in lists over all groups. Always
+   * false for others than the caller.
    *
    * @generated from field: bool pending = 8;
    */
@@ -294,7 +295,8 @@ export declare type GrantGroup = Message<"arbor.access.v1.GrantGroup"> & {
   uid: string;
 
   /**
-   * The name of the group.
+   * The name of the group. Empty where the token of the caller is limited and may
+   * not list the group.
    *
    * @generated from field: string name = 2;
    */
@@ -455,7 +457,7 @@ export declare type Subject = Message<"arbor.access.v1.Subject"> & {
     case: "provider";
   } | {
     /**
-     * Whoever accepts an invite will.
+     * Whoever accepts an invite will, unless its inviter has lost the rights.
      *
      * @generated from field: arbor.access.v1.InviteSubject invite = 4;
      */
@@ -670,7 +672,7 @@ export declare type ListAccessResponse = Message<"arbor.access.v1.ListAccessResp
   nextPageToken: string;
 
   /**
-   * As in CheckResponse.
+   * As in CheckResponse, by all role bindings that the caller sees.
    *
    * @generated from field: bool unconfirmed = 3;
    */
@@ -949,14 +951,14 @@ export declare const OriginSchema: GenEnum<Origin>;
  */
 export enum Effect {
   /**
-   * Not known.
+   * Not known: the caller does not see what the role grants.
    *
    * @generated from enum value: EFFECT_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It counts.
+   * It counts. In a rule that lets further people: it will.
    *
    * @generated from enum value: EFFECT_COUNTS = 1;
    */
@@ -1171,7 +1173,8 @@ export declare const AccessService: GenService<{
   /**
    * Says whether a token, or the claims of one, may assume an identity, and which
    * condition fails. It does what the exchange of tokens does, issues nothing,
-   * and uses nothing up.
+   * and uses nothing up. It is not declared to have no side effects, so that no
+   * client sends the token in the address of a GET.
    *
    * @generated from rpc arbor.access.v1.AccessService.TestClaims
    */
