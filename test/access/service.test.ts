@@ -107,6 +107,16 @@ test("SearchNames finds by the beginning of names what lists show", async () => 
   assert.deepEqual((await ask(admin, "names", { prefix: "OU" })).body.resources, []);
 });
 
+test("a token is not tested by a GET, whose address proxies log", async () => {
+  const message = Buffer.from(JSON.stringify({ identity: workload, token: "aaa.bbb.ccc" })).toString("base64url");
+  const query = `connect=v1&encoding=json&base64=1&message=${message}`;
+  const path = "/arbor.access.v1.AccessService";
+  const get = (method: string) => restAs(world.url, admin.token, path)("GET", `/${method}?${query}`);
+  assert.equal((await get("TestClaims")).status, 405);
+  // The control: other questions may be asked so.
+  assert.notEqual((await get("ListAccess")).status, 405);
+});
+
 for (const [path, values, field] of [
   ["check", {}, "actions"],
   ["check", { actions: "x.Y" }, "actions"],

@@ -219,22 +219,19 @@ describe("control: a difference is found", () => {
   });
 
   it("where people need not have joined", async () => {
-    const { findBindingsAt, findBindingsOfGroup } = AccessQuestions.prototype;
     const accept = <T extends object>(rows: T[]) => rows.map((row) => ({ ...row, accepted: true }));
+    const readers = ["findBindingsAt", "findBindingsBelow", "findBindingsOfGroup"] as const;
     const joined = [
       mock.method(AccessQuestions.prototype, "hasJoinedBelow", async () => true),
-      mock.method(AccessQuestions.prototype, "findBindingsAt", async function all(
-        this: AccessQuestions,
-        ...args: never[]
-      ) {
-        return accept(await (findBindingsAt as (...some: never[]) => Promise<object[]>).apply(this, args));
-      } as never),
-      mock.method(AccessQuestions.prototype, "findBindingsOfGroup", async function all(
-        this: AccessQuestions,
-        ...args: never[]
-      ) {
-        return accept(await (findBindingsOfGroup as (...some: never[]) => Promise<object[]>).apply(this, args));
-      } as never),
+      ...readers.map((name) => {
+        const read = AccessQuestions.prototype[name] as (...args: never[]) => Promise<object[]>;
+        return mock.method(AccessQuestions.prototype, name, async function all(
+          this: AccessQuestions,
+          ...args: never[]
+        ) {
+          return accept(await read.apply(this, args));
+        } as never);
+      }),
     ];
     try {
       const found = methodsOf(await findDifferences(chooseQuestions("owner"), ["owner"]));
