@@ -96,9 +96,9 @@ export async function describeLimited(
     if (shown.length === limit) break;
     const names = listShown(capabilities, needed);
     if (names.length === 0) continue;
-    const name = caller.holds(listGroups, groupUid) ? await lookups.groupName(groupUid) : "";
-    const role = { uid: roleUid, name: await lookups.roleName(roleUid) };
-    shown.push({ group: { uid: groupUid, name }, role, capabilities: names, effect: Effect.COUNTS });
+    const described = await describeRole(groupUid, roleUid, lookups);
+    const group = caller.holds(listGroups, groupUid) ? described.group : { uid: groupUid };
+    shown.push({ ...described, group, capabilities: names, effect: Effect.COUNTS });
   }
   return shown;
 }
@@ -108,7 +108,8 @@ export function grantsAt(grants: readonly Grant[], resource: string): readonly G
   return grants.filter(({ groupUid }) => isWithin(resource, groupUid));
 }
 
-async function describeRole(groupUid: string, roleUid: string, lookups: Lookups) {
+/** Describes a role at a group. */
+export async function describeRole(groupUid: string, roleUid: string, lookups: Lookups) {
   return {
     group: { uid: groupUid, name: await lookups.groupName(groupUid) },
     role: { uid: roleUid, name: await lookups.roleName(roleUid) },

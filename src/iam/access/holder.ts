@@ -3,7 +3,7 @@
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { Principal } from "../../kernel/principal.js";
 import { Caller } from "../../pipeline/auth/caller.js";
-import type { NeededCapability } from "../../pipeline/method-table.js";
+import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
 import type { IdentityRow } from "../../store/tables/identities.js";
@@ -11,17 +11,16 @@ import type { RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isPerson } from "../people/pending-bindings.js";
 import { isOperatorRole } from "../roles/builtin-roles.js";
-import { needed } from "./question.js";
 
 /** What it takes to see the bindings of a group. */
-export const listBindings = [needed(Capability.CAP_IAM_ROLE_BINDINGS_LIST)];
+export const listBindings = [getCapability(Capability.CAP_IAM_ROLE_BINDINGS_LIST, "AccessService")];
 /** What it takes to see the providers of a group, and their mappings. */
-export const listProviders = [needed(Capability.CAP_IAM_IDENTITY_PROVIDERS_LIST)];
+export const listProviders = [getCapability(Capability.CAP_IAM_IDENTITY_PROVIDERS_LIST, "AccessService")];
 /** What it takes to see the invites of a group. */
-export const listInvites = [needed(Capability.CAP_IAM_GROUP_INVITES_LIST)];
+export const listInvites = [getCapability(Capability.CAP_IAM_GROUP_INVITES_LIST, "AccessService")];
 /** What it takes to see the names of groups. */
-export const listGroups = [needed(Capability.CAP_IAM_GROUPS_LIST)];
-const listRoles = [needed(Capability.CAP_IAM_ROLES_LIST)];
+export const listGroups = [getCapability(Capability.CAP_IAM_GROUPS_LIST, "AccessService")];
+const listRoles = [getCapability(Capability.CAP_IAM_ROLES_LIST, "AccessService")];
 
 /** Names and capabilities that several answers of a call need; each is read once. */
 export class Lookups {

@@ -4,12 +4,11 @@ import { NamedKind, type NamedResourceSchema } from "#gen/arbor/access/v1/access
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import type { NeededCapability } from "../../pipeline/method-table.js";
+import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
 import type { Awaitable } from "../../store/awaitable.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import type { PageRequest, Position } from "./paging.js";
-import { needed } from "./question.js";
 
 interface NamedRow {
   readonly uid: string;
@@ -24,9 +23,17 @@ interface NamedList {
 }
 
 const lists: readonly NamedList[] = [
-  { kind: NamedKind.GROUP, needed: [needed(Capability.CAP_IAM_GROUPS_LIST)], table: (tx) => tx.groups },
-  { kind: NamedKind.IDENTITY, needed: [needed(Capability.CAP_IAM_IDENTITY_LIST)], table: (tx) => tx.identities },
-  { kind: NamedKind.REPO, needed: [needed(Capability.CAP_REPO_LIST)], table: (tx) => tx.repos },
+  {
+    kind: NamedKind.GROUP,
+    needed: [getCapability(Capability.CAP_IAM_GROUPS_LIST, "SearchNames")],
+    table: (tx) => tx.groups,
+  },
+  {
+    kind: NamedKind.IDENTITY,
+    needed: [getCapability(Capability.CAP_IAM_IDENTITY_LIST, "SearchNames")],
+    table: (tx) => tx.identities,
+  },
+  { kind: NamedKind.REPO, needed: [getCapability(Capability.CAP_REPO_LIST, "SearchNames")], table: (tx) => tx.repos },
 ];
 
 interface NameSearch {

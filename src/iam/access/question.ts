@@ -1,10 +1,9 @@
 // What a request asks about: the capabilities of a method, or those that it names.
-import { type Capability, CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { bitOf, type Guard } from "../../pipeline/auth/authorize.js";
-import type { MethodEntry, NeededCapability } from "../../pipeline/method-table.js";
-import { formatCapabilityNames, isCapabilityName, parseCapabilities } from "../roles/capability-names.js";
+import type { Guard } from "../../pipeline/auth/authorize.js";
+import { getCapability, type MethodEntry, type NeededCapability } from "../../pipeline/method-table.js";
+import { isCapabilityName, parseCapabilities } from "../roles/capability-names.js";
 import { findMethodRule } from "./method-rules.js";
 
 /** Finds a served method by its RPC path; undefined where there is none. */
@@ -49,7 +48,8 @@ function parseActions(actions: readonly string[], findMethod: FindMethod): Quest
   if (first === "") throw invalidArgument({ field: "actions", rule: "is required" });
   if (actions.length > MAX_ACTIONS) throw invalidArgument({ field: "actions", rule: `must be at most ${MAX_ACTIONS}` });
   const unknown = actions.find((name) => !isCapabilityName(name));
-  if (unknown === undefined) return askFor(parseCapabilities([...new Set(actions)]).map(needed));
+  if (unknown === undefined)
+    return askFor(parseCapabilities([...new Set(actions)]).map((one) => getCapability(one, "actions")));
   const entry = actions.length === 1 ? findMethod(pathOf(first)) : undefined;
   if (entry) return askAbout(entry);
   const examples =
@@ -88,10 +88,4 @@ function askAbout({ auth, desc, ...entry }: MethodEntry): Question {
     methodRule: methodRule || shown,
     ...(ownIdentity && { ownIdentity }),
   };
-}
-
-/** A capability as methods declare it. */
-export function needed(capability: Capability): NeededCapability {
-  const [name = CapabilitySchema.value[capability]?.name ?? ""] = formatCapabilityNames([capability]);
-  return { name, bit: bitOf(capability) };
 }

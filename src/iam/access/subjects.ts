@@ -11,7 +11,7 @@ import type { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
 import type { Tx } from "../../store/transaction.js";
-import { describeBindings, describeMapping, type GrantInit, type GrantView } from "./grants.js";
+import { describeBindings, describeMapping, describeRole, type GrantInit, type GrantView } from "./grants.js";
 import { buildHolder, type Holder, type Lookups, listInvites, listProviders } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 import type { Question } from "./question.js";
@@ -278,8 +278,7 @@ function readInGroups<Row>(
 
 async function describeRule(groupUid: string, roleUid: string, { lookups, question }: Reading): Promise<GrantInit> {
   return {
-    group: { uid: groupUid, name: await lookups.groupName(groupUid) },
-    role: { uid: roleUid, name: await lookups.roleName(roleUid) },
+    ...(await describeRole(groupUid, roleUid, lookups)),
     capabilities: question.capabilities.map(({ name }) => name),
     effect: Effect.COUNTS,
   };

@@ -2,6 +2,7 @@
 // organisation that let further people. Lists are read by statements of at most `limit` rows in the order of an index, and other
 // calls run between them. The bindings of one identity at a resource and above it are read at once, as calls are authorized.
 import { and, asc, eq, gt, inArray, lt, or, sql } from "drizzle-orm";
+import type { ListedKind, ListedRow } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns } from "../rows.js";
 import {
@@ -177,20 +178,18 @@ export class AccessQuestions extends TransactionPart {
 
   /** Those of the identities that exist, by uid; also those that are being deleted. */
   async findIdentities(uids: readonly string[]): Promise<ReadonlyMap<string, IdentityRow>> {
-    const rows = uids.length === 0 ? [] : await readByUids(this.tx, identityKind, uids);
-    return new Map((rows as unknown as IdentityRow[]).map((row) => [row.uid, row]));
+    return new Map((await this.#byUids<IdentityRow>(identityKind, uids)).map((row) => [row.uid, row]));
   }
 
   /** Those of the roles that exist, by uid. */
   async findRoles(uids: readonly string[]): Promise<ReadonlyMap<string, RoleRow>> {
-    const rows = uids.length === 0 ? [] : await readByUids(this.tx, roleKind, uids);
-    return new Map((rows as unknown as RoleRow[]).map((row) => [row.uid, row]));
+    return new Map((await this.#byUids<RoleRow>(roleKind, uids)).map((row) => [row.uid, row]));
   }
 
   /** Those of the mappings that exist, in the order of uids. */
   async findMappings(uids: readonly string[]): Promise<GroupMappingRow[]> {
-    const rows = uids.length === 0 ? [] : await readByUids(this.tx, groupMappingKind, [...uids].sort());
-    return (rows as unknown as GroupMappingRow[]).sort((a, b) => (a.uid < b.uid ? -1 : 1));
+    const rows = await this.#byUids<GroupMappingRow>(groupMappingKind, uids);
+    return rows.sort((a, b) => (a.uid < b.uid ? -1 : 1));
   }
 
   /**
@@ -210,6 +209,10 @@ export class AccessQuestions extends TransactionPart {
   /** The invites to a group itself, expired or not, with uids after `after`, in the order of uids. */
   findInvitesIn(groupUid: string, after: string, limit: number): Promise<GroupInviteRow[]> {
     return this.#slice(invitesIn, { groupUid, after, limit });
+  }
+
+  async #byUids<Row extends ListedRow>(kind: ListedKind, uids: readonly string[]): Promise<Row[]> {
+    return uids.length === 0 ? [] : ((await readByUids(this.tx, kind, uids)) as Row[]);
   }
 
   async #slice<Params extends object, Row>(slice: Statement<Params, Row>, params: Params): Promise<Row[]> {
