@@ -146,8 +146,8 @@ export function replaceViolations(error: ApiError, violations: readonly FieldVio
 }
 
 /** INVALID_ARGUMENT for a request that is malformed as a whole, so that no field can be named. */
-export function invalidRequest(rule: string): ApiError {
-  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`);
+export function invalidRequest(rule: string, rejection?: RejectReason): ApiError {
+  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`, [], undefined, rejection);
 }
 
 /** FAILED_PRECONDITION: the state of resources forbids it. `type` is the type of the violation. */

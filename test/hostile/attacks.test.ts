@@ -21,6 +21,8 @@ const rows: readonly Row[] = [
   { name: "answers that nobody reads", attacks: ["unread-responses"] },
   { name: "device logins that nobody finishes", attacks: ["device-requests"] },
   { name: "thousands of root groups of one person", attacks: ["many-roots"] },
+  { name: "bodies in tiny pieces", attacks: ["body-pieces"] },
+  { name: "requests ahead of their responses", attacks: ["pipelined-requests"] },
   { name: "a busy address", attacks: ["busy-address"] },
 ];
 

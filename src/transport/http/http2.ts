@@ -6,6 +6,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { type Admission, isHealthPath, type LateReason, type RefusalReason, type WaitingRequest } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Connections, Ends } from "./connections.js";
@@ -105,7 +106,7 @@ export function createHttp2(options: Http2Options) {
       const begin = () => void server.emit("connection", socket);
       const { key } = options.connections.of(socket) ?? {};
       if (key !== undefined && (pacer.isBusy(key) || resets.isOver(key))) pacer.begin(key, socket, begin);
-      else begin();
+      else options.connections.beginReading(socket, begin);
     },
     /** How many sessions are open. */
     openSessions: () => sessions.size,
@@ -148,6 +149,9 @@ function rejectTooMany(session: ServerHttp2Session, { limits }: Http2Options): v
 const openedAfter = Symbol("openedAfter");
 type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number };
 
+/** A flag of HEADERS: the request has no body. */
+const END_STREAM = 0x1;
+
 class Http2Request implements WaitingRequest {
   readonly key: string;
   readonly startByMs: number;
@@ -188,7 +192,7 @@ class Http2Request implements WaitingRequest {
   }
 
   countUnread(): number {
-    return this.#request.stream.readableLength;
+    return this.#open.countUnread(this.#request.stream.readableLength);
   }
 }
 
@@ -222,6 +226,7 @@ function watchStreams(
     const request = connections.begin(connection, headers, socketAddress);
     const { key } = request;
     attachOpenRequest(request, stream);
+    if ((flags & END_STREAM) === 0) stream.push = pushCounted;
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drainSession(session);
@@ -248,6 +253,13 @@ function watchStreams(
     );
   };
   session.on("stream", open as (...event: unknown[]) => void);
+}
+
+// Counts the pieces of a body as they arrive, before any of them is read.
+function pushCounted(this: ServerHttp2Stream, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+  const open = openRequestOf(this);
+  if (open !== undefined && !(chunk === null ? !open.isBodyRefused : open.takePiece(chunk.length))) return false;
+  return Duplex.prototype.push.call(this, chunk, encoding);
 }
 
 /** The streams of a session, and how many of them were reset. */

@@ -141,7 +141,7 @@ export function createListener(options: ListenerOptions) {
     }
     sniffed.add(socket);
     socket.once("close", () => sniffed.delete(socket));
-    detectProtocol(socket, limits.protocolDetectionMs, targets);
+    detectProtocol(socket, limits, targets);
   }
 
   return {

@@ -12,6 +12,8 @@ const HERE = fileURLToPath(new URL("../../../", import.meta.url));
 const REPORT_MEMORY = new URL("./report-memory.mjs", import.meta.url).href;
 const SERVER_CPU = 0;
 const LOAD_CPU = 1;
+/** Small, so that what attacks keep on the heap ends the process as it would end one in a small container. */
+const HEAP = "--max-old-space-size=512";
 const START_MS = 30_000;
 const MEMORY_MS = 20_000;
 const LOG_LINES = 40;
@@ -110,7 +112,7 @@ export function arbor(...args: readonly string[]): Promise<string> {
 export async function startService(data: string, ...args: readonly string[]): Promise<ServiceProcess> {
   build();
   const command = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--log-level", "warn", ...args];
-  const node = ["--expose-gc", "--import", REPORT_MEMORY, join(ROOT, "dist", "main.js")];
+  const node = [HEAP, "--expose-gc", "--import", REPORT_MEMORY, join(ROOT, "dist", "main.js")];
   const child = spawnNode("service", [...node, ...command], { ipc: true, output: "pipe" });
   const { stdout, stderr, pid } = child;
   if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
