@@ -15,6 +15,8 @@ const ATTACKS = [
   "gzip-bombs",
   "costly-tokens",
   "foreign-issuers",
+  "body-pieces",
+  "pipelined-requests",
   "unfinished-bodies",
   "watchers",
   "unread-responses",

@@ -2,8 +2,10 @@
 // refused before it costs much.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { connect as connectTls } from "node:tls";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { CreateGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { createReflection } from "../../src/transport/rpc/reflection.js";
 import { FRAME, openFrames } from "../hostile/support/frames.js";
 import { waitUntil } from "../support/wait-until.js";
 import {
@@ -19,6 +21,7 @@ import {
   rawTcp,
   SERVICE,
   startServer,
+  TLS,
 } from "./harness.js";
 
 const CREATE = `${SERVICE}/CreateGroup`;
@@ -127,6 +130,35 @@ describe("a body over HTTP/2", () => {
   });
 });
 
+function countMessages(bytes: Buffer): number {
+  let count = 0;
+  for (let at = 0; at + 5 <= bytes.length; count++) at += 5 + bytes.readUInt32BE(at + 1);
+  return count;
+}
+
+describe("a stream of messages", () => {
+  it("may consist of small messages, each of which is a piece", async () => {
+    const reflecting = await startServer({ extraServices: createReflection([]) });
+    const connection = openFrames(reflecting.url, "127.0.0.1");
+    try {
+      await waitUntil(() => (connection.received[FRAME.settings] ?? 0) > 1);
+      const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+      // ServerReflectionRequest.list_services: "".
+      const request = frame(Buffer.from([0x3a, 0]));
+      const messages = Array<Buffer>(400).fill(http2Frame(DATA, 0, 1, request));
+      let responses = Buffer.alloc(0);
+      connection.onFrame = ({ type, payload }) => {
+        if (type === FRAME.data) responses = Buffer.concat([responses, payload]);
+      };
+      connection.send(headersFrame(1, path, [["content-type", "application/grpc"]]), ...messages);
+      await waitUntil(() => countMessages(responses) === 400);
+    } finally {
+      connection.close();
+      await reflecting.stop();
+    }
+  });
+});
+
 describe("a flood of pieces over HTTP/2", () => {
   it("is not parsed at all where it comes with the preface", async () => {
     const frames = Array<Buffer>(2_000).fill(http2Frame(DATA, 0, 1, Buffer.from("x")));
@@ -204,5 +236,43 @@ describe("requests ahead of their responses", () => {
       return answered === 50;
     });
     assert.equal(countIn(text), 50);
+  });
+});
+
+describe("over TLS", () => {
+  let secure: Running;
+  before(async () => {
+    secure = await startServer({ tls: TLS });
+  });
+  after(() => secure.stop());
+
+  const exchange = (protocol: "h2" | "http/1.1", bytes: Buffer) =>
+    new Promise<string>((resolve) => {
+      let text = "";
+      const to = { host: "127.0.0.1", port: secure.port, rejectUnauthorized: false, ALPNProtocols: [protocol] };
+      const socket = connectTls(to, () => socket.write(bytes));
+      socket.on("data", (chunk: Buffer) => {
+        text += chunk.toString("latin1");
+      });
+      socket.on("error", () => {});
+      socket.on("close", () => resolve(text));
+    });
+
+  it("a body in small pieces is refused over HTTP/1.1, and ends the connection", async () => {
+    const head = `POST ${CREATE} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const text = await exchange("http/1.1", Buffer.concat([Buffer.from(head), chunked(split(json, 20))]));
+    assert.match(text, /^HTTP\/1.1 400/);
+    assert.match(text, new RegExp(TOO_MANY));
+  });
+
+  it("a hundred requests of a connection are answered that are sent at once", async () => {
+    const text = await exchange("http/1.1", Buffer.from("GET /a HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3_000)));
+    assert.equal(text.split("HTTP/1.1 200").length - 1, 100);
+  });
+
+  it("a flood of pieces over HTTP/2 ends its connection", async () => {
+    const pieces = Array<Buffer>(60_000).fill(http2Frame(DATA, 0, 1, Buffer.from("x")));
+    const head = headersFrame(1, CREATE, [["content-type", "application/grpc"]]);
+    await exchange("h2", Buffer.concat([HTTP2_START, head, ...pieces]));
   });
 });

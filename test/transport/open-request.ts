@@ -8,10 +8,11 @@ import { type Budgets, OpenRequest } from "../../src/transport/http/open-request
 export function openRequest(budgets: Budgets): OpenRequest {
   const accepted = { key: "192.0.2.1", address: "192.0.2.1", isProxy: false, rejection: undefined };
   const connection = new Connection(new Socket(), accepted);
-  return new OpenRequest(connection.key, 5_000, connection, {
+  return new OpenRequest(connection.key, "/", 5_000, connection, {
     budgets,
     maxWaitMs: 5_000,
     limits: defaultLimits,
+    takesStream: () => false,
     waitAgain() {},
     chargeRead() {},
     onClose() {},

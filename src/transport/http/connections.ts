@@ -22,6 +22,8 @@ export interface ConnectionsOptions {
   readonly proxies?: TrustedProxies | undefined;
   /** Whether every connection is that of a proxy, so that there is no limit per address. */
   readonly behindProxy?: boolean | undefined;
+  /** Whether the method under a path takes a stream of messages. */
+  readonly takesStream: (path: string) => boolean;
   /** Whether each connection begins with a handshake. */
   readonly hasTls: boolean;
   readonly logger?: Logger | undefined;
@@ -68,6 +70,7 @@ export function createConnections(options: ConnectionsOptions) {
     maxWaitMs: limits.maxWaitMs,
     waitAgain: admission.waitAgain,
     limits,
+    takesStream: options.takesStream,
     chargeRead: (connection, costUs) => throttle.charge(connection, costUs),
     onClose({ key, connection }) {
       openRequests--;
@@ -193,14 +196,19 @@ export function createConnections(options: ConnectionsOptions) {
     chargeAhead: (connection: Connection) => throttle.charge(connection, AHEAD_US),
     /** Notes a connection that was cut because the process has as many as it may have. */
     noteCut: () => countRejection("connections", undefined),
-    /** Opens a request. */
-    begin(connection: Connection, headers: IncomingHttpHeaders, remoteAddress: string | undefined): OpenRequest {
+    /** Opens a request for a target. */
+    begin(
+      connection: Connection,
+      target: string,
+      headers: IncomingHttpHeaders,
+      remoteAddress: string | undefined,
+    ): OpenRequest {
       const named = connection.isProxy ? findForwardedAddress(remoteAddress, headers, proxies) : undefined;
       const key = named === undefined ? connection.key : addressKey(named);
       openRequests++;
       admission.open(key);
       if (connection.open++ === 0) idle.delete(connection);
-      return new OpenRequest(key, findCallersTimeout(headers), connection, host);
+      return new OpenRequest(key, target, findCallersTimeout(headers), connection, host);
     },
     /** How many requests are open. */
     countRequests: () => openRequests,

@@ -179,7 +179,7 @@ export function createHttp1(options: Http1Options) {
         return;
       }
       const pending = track(req.socket, res);
-      const request = connections.begin(connection, req.headers, req.socket.remoteAddress);
+      const request = connections.begin(connection, req.url ?? "", req.headers, req.socket.remoteAddress);
       attachOpenRequest(request, req, res);
       res.on("close", onClose);
       res.on("error", ignore);

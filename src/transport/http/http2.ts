@@ -223,7 +223,7 @@ function watchStreams(
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
     counts.streams++;
     stream[openedAfter] = admission.countTurns();
-    const request = connections.begin(connection, headers, socketAddress);
+    const request = connections.begin(connection, headers[":path"] ?? "", headers, socketAddress);
     const { key } = request;
     attachOpenRequest(request, stream);
     if ((flags & END_STREAM) === 0) stream.push = pushCounted;

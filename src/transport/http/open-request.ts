@@ -7,7 +7,7 @@ import type { LateReason } from "./admission.js";
 import { ByteBudget, type Charge, noRoom, type Owner } from "./byte-budget.js";
 import type { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
-import { DROPPED_PIECE_US, PIECE_US } from "./read-throttle.js";
+import { DROPPED_PIECE_US, MESSAGE_US, PIECE_US } from "./read-throttle.js";
 
 /** The budgets of requests and of responses: responses that nobody reads must not stop bodies. */
 export interface Budgets {
@@ -46,6 +46,8 @@ export interface RequestHost {
   /** How long a request may wait, in milliseconds. */
   readonly maxWaitMs: number;
   readonly limits: Pick<Limits, "bodyPieces" | "bytesPerPiece">;
+  /** Whether the method under a path takes a stream of messages, each of which may be a piece. */
+  takesStream(path: string): boolean;
   /** Charges a connection for what was read of it, in microseconds. */
   chargeRead(connection: Connection, costUs: number): void;
   /** Runs a function when it is the turn of a request again. */
@@ -65,6 +67,8 @@ export class OpenRequest implements Turn, Owner {
   /** Called before the body is read, if the peer waits for 100 Continue (RFC 9110, section 10.1.1). */
   onContinueExpected: (() => void) | undefined;
   readonly connection: Connection;
+  /** Its target as received. */
+  readonly target: string;
   /** How long its caller waits, in milliseconds; Infinity when it did not say. */
   readonly callerWaitsMs: number;
   /** When it is refused if it has not begun, by `performance.now()`, and why. */
@@ -82,8 +86,9 @@ export class OpenRequest implements Turn, Owner {
   /** Why no more of its body is read. */
   #bodyFault: ApiError | undefined;
 
-  constructor(key: string, callerWaitsMs: number, connection: Connection, host: RequestHost) {
+  constructor(key: string, target: string, callerWaitsMs: number, connection: Connection, host: RequestHost) {
     this.key = key;
+    this.target = target;
     this.connection = connection;
     this.maxWaitMs = host.maxWaitMs;
     this.callerWaitsMs = callerWaitsMs;
@@ -118,6 +123,10 @@ export class OpenRequest implements Turn, Owner {
     }
     if (bytes < SMALL_PIECE_BYTES) this.#host.chargeRead(this.connection, PIECE_US);
     if (this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerPiece) return true;
+    if (this.#host.takesStream(this.target)) {
+      this.#host.chargeRead(this.connection, MESSAGE_US);
+      return true;
+    }
     this.#bodyFault = invalidRequest(`body: must arrive in pieces of ${limits.bytesPerPiece} bytes or more`, "pieces");
     this.connection.onBodyRefused?.();
     // Not within this event of the connection, whose request may now be answered.

@@ -8,6 +8,8 @@ import type { Limits } from "./limits.js";
 export const PIECE_US = 1;
 /** What a piece costs of a body that has too many, which is dropped: more than it takes, so that its peer is stopped. */
 export const DROPPED_PIECE_US = 8;
+/** What a small piece of a stream of messages costs, each of which may be a message. */
+export const MESSAGE_US = 10;
 /** What a request costs that is sent ahead of the response before it, in microseconds. */
 export const AHEAD_US = 20;
 
