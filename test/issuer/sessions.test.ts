@@ -180,7 +180,7 @@ describe("a session", () => {
     const [session] = (await list(token)).sessions;
     const { keys } = harness.app.installation;
     for (const limit of [{ scope: [root] }, { cap: buildCapabilitySet(["groups.list"]) }]) {
-      const request = { issuer: harness.url, audience: harness.url, identity: uid, limit, lifeS: 3600, nowMs: nowMs() };
+      const request = { issuer: harness.url, audience: harness.url, identity: uid, limit, lifeS: 3600, atMs: nowMs() };
       const limited = await issueToken(request, keys, randomIds);
       assert.equal((await rest(limited)("GET", "/sessions")).status, 403);
       assert.equal((await rest(limited)("POST", `/sessions/${session?.id}:revoke`, {})).status, 403);
