@@ -10,7 +10,6 @@ import { accessV1 } from "../../iam/access/access-v1.js";
 import { sealForStore } from "../../issuer/keys/master-key.js";
 import { sessionsV1 } from "../../issuer/sessions-v1.js";
 import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
-import { tokensV1 } from "../../issuer/tokens-v1.js";
 import { createPageTokens } from "../../kernel/page-token.js";
 import type { WebRoutes } from "../../kernel/web.js";
 import { createMethodTable, findBodyReaders, type MethodTable } from "../../pipeline/method-table.js";
@@ -71,7 +70,6 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
       registry: createRegistry(deps),
     }),
     ...issuer.services,
-    tokensV1(),
   ];
   const eventIds = createEventIds(await store.write(readEventIdKey));
   const events = createCloudEvents({

@@ -3,23 +3,18 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Revocation, RevocationSchema, TokensService } from "#gen/arbor/tokens/v1/tokens_pb.js";
 import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { identities } from "../iam/identities/identity.js";
-import {
-  describeIdentityUpdate,
-  IDENTITY_UPDATED,
-  revokeAllTokens,
-  revokeOneToken,
-} from "../iam/identities/revocation.js";
-import { formatBody } from "../kernel/audit-body.js";
-import { invalidArgument, notFound } from "../kernel/errors.js";
-import { parentOf, rootOf } from "../kernel/uidp.js";
-import type { UnaryCall } from "../pipeline/call.js";
-import { type Handlers, withOutcome } from "../pipeline/handlers.js";
-import { serve } from "../pipeline/method-table.js";
-import { getRow } from "../pipeline/resource/read.js";
-import type { IdentityRow } from "../store/tables/identities.js";
+import { formatBody } from "../../kernel/audit-body.js";
+import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { parentOf, rootOf } from "../../kernel/uidp.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
+import { getRow } from "../../pipeline/resource/read.js";
+import type { IdentityRow } from "../../store/tables/identities.js";
+import { identities } from "./identity.js";
+import { describeIdentityUpdate, IDENTITY_UPDATED, revokeAllTokens, revokeOneToken } from "./revocation.js";
 
-/** The form of a token id: the `jti` of a token that Arbor issues is shorter, and one that it verifies has 128 characters. */
+/** The form of a token id. Tokens with longer ones are not accepted (pipeline/auth/api-token.ts). */
 const TOKEN_ID = /^[!-~]{1,128}$/;
 
 /** How bodies of the audit log show what was revoked. */
