@@ -390,7 +390,7 @@ describe("who may revoke tokens", () => {
     assert.equal((await revoke(uid, limited.token)).status, 403);
   });
 
-  it("includes owners of the last owner, who keeps all rights", async () => {
+  it("includes the last owner, who keeps all rights", async () => {
     const { group, identity, token } = await world.harness.organisation("alone.example");
     await revokeAll(identity, token);
     assert.equal(await isAccepted(token), false);
