@@ -140,6 +140,15 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       },
     ],
     [
+      // It is about a person who came through the provider.
+      /:revokePersonTokens$/,
+      async (known) => {
+        const providerUid = await create("identityProviders");
+        const { uid } = await world.harness.identity({ providerUid });
+        known.set("identity_provider", providerUid).set("uid", uid);
+      },
+    ],
+    [
       // Operations on SCIM tokens need one of an older version, and its etag.
       /:(?:regenerate|revoke)ScimToken$|:setScimEnabled$/,
       async (known) => {

@@ -104,6 +104,8 @@ export interface SignedInFor {
   readonly refresh: boolean;
   /** The time of the login, in epoch milliseconds. */
   readonly atMs: number;
+  /** When all tokens of the identity had been revoked last, as the login read it; absent where a version before stored it. */
+  readonly revokeTimeMs?: number | undefined;
 }
 
 export type IssuedCode =
@@ -133,6 +135,8 @@ export interface IdTokenLogin {
   readonly providerUid?: string | undefined;
   /** The time of the login, in epoch milliseconds. */
   readonly atMs: number;
+  /** As that of {@link SignedInFor}. */
+  readonly revokeTimeMs?: number | undefined;
 }
 
 export interface DeviceRequest {
