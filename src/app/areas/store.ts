@@ -1,8 +1,7 @@
 // The store of the service: the installation on the host, and whether units of work end.
 import { unavailable } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
-import type { DatabaseFaultEvent } from "../../store/sqlite/faults.js";
-import { databaseFaults } from "../../store/sqlite/faults.js";
+import type { DatabaseFault, DatabaseFaultEvent } from "../../store/faults.js";
 import type { Store } from "../../store/store.js";
 import { watchUnits } from "../../store/unit-watch.js";
 import type { Logger } from "../../telemetry/logger.js";
@@ -56,23 +55,23 @@ export async function openStoreArea({ settings, clock: givenClock, isWorker, log
   };
 }
 
-// SQLite only: PostgreSQL has no such faults.
+// Of the faults that this database can have.
 function createDatabaseFaultSources(store: Pick<Store, "stats">): Source[] {
-  const byFault = (read: (fault: (typeof databaseFaults)[number]) => number) =>
-    Object.fromEntries(databaseFaults.map((fault) => [fault, read(fault)]));
   return [
     readValues("arbor_database_fault", "fault", () => {
-      const current = store.stats().faults?.current;
-      return current && byFault((fault) => Number(current.has(fault)));
+      const { current, errors } = store.stats().faults ?? {};
+      if (current === undefined) return undefined;
+      const faults = Object.keys(errors ?? {}) as DatabaseFault[];
+      return Object.fromEntries(faults.map((fault) => [fault, Number(current.has(fault))]));
     }),
     readValues("arbor_database_fault_errors_total", "fault", () => store.stats().faults?.errors),
   ];
 }
 
-// One line at the begin and one at the end of each fault, however many calls fail.
+// One line at the begin and one at the end of each fault, and one each minute between, however many calls fail.
 function logDatabaseFault(logger: Pick<Logger, "error" | "info">) {
   return ({ state, message, ...fields }: DatabaseFaultEvent): void => {
-    if (state === "began") logger.error(fields, message);
+    if (state === "began" || state === "lasts") logger.error(fields, message);
     else logger.info(fields, message);
   };
 }
