@@ -11,8 +11,11 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { startStopwatch } from "../support/stopwatch.js";
 
 const DELAY_MS = 1_500;
+/** The longest delay that is tried again with a longer one. */
+const MAX_DELAY_MS = 60_000;
 
 interface Answer {
   readonly status: number | undefined;
@@ -78,19 +81,28 @@ function follow(url: string) {
   };
 }
 
-async function startLeaving(run: (harness: Harness, token: string, group: string) => Promise<() => Promise<void>>) {
+// What happens during the delay takes longer than it on a busy machine, and is then tried with a longer one.
+async function startLeaving(
+  run: (harness: Harness, token: string, group: string) => Promise<() => Promise<void>>,
+  delayMs = DELAY_MS,
+) {
   const harness = await startHarness();
   const { token, group } = await harness.organisation("leaving");
   const during = await run(harness, token, group);
   const startMs = performance.now();
-  const stopped = harness.app.stop("SIGTERM", DELAY_MS);
+  const stopped = harness.app.stop("SIGTERM", delayMs);
   let isStopped = false;
   void stopped.then(() => {
     isStopped = true;
   });
-  await during();
-  assert.equal(isStopped, false);
-  assert.ok(performance.now() - startMs < DELAY_MS, "the machine is too slow for this test");
+  try {
+    await during();
+    assert.equal(isStopped, false);
+  } catch (error) {
+    if (performance.now() - startMs < delayMs || delayMs > MAX_DELAY_MS) throw error;
+    await stopped;
+    return startLeaving(run, 4 * delayMs);
+  }
   return { harness, stopped, startMs };
 }
 
@@ -155,9 +167,9 @@ describe("during the delay", () => {
       watch = follow(url);
       await watch.waitFor(1);
       return async () => {
-        const startedMs = performance.now();
+        const elapsedMs = startStopwatch();
         await watch?.waitFor(2);
-        assert.ok(performance.now() - startedMs < 500, "it did not wait for the next look");
+        assert.ok(elapsedMs() < 500, "it did not wait for the next look");
         const { status } = await createClient(Health, grpcOf(url).transport).check({});
         assert.equal(status, Status.NOT_SERVING);
         const late = follow(url);
@@ -204,7 +216,7 @@ describe("after the delay", () => {
     peer.request(3, "/healthz");
     await peer.waitFor(HEADERS, 2);
     const { payload } = await peer.waitFor(GOAWAY);
-    const goawayMs = performance.now();
+    const [goawayMs, elapsedMs] = [performance.now(), startStopwatch()];
     assert.ok(goawayMs - startMs >= DELAY_MS - 20);
     assert.deepEqual([payload.readUInt32BE(0), payload.readUInt32BE(4)], [3, 0], "the last stream, and no error");
     // What was sent before GOAWAY was read is not answered, and does not reset the connection.
@@ -212,7 +224,7 @@ describe("after the delay", () => {
     const error = await peer.closed;
     assert.equal(error, undefined);
     const lastedMs = performance.now() - goawayMs;
-    assert.ok(lastedMs > 900 && lastedMs < 3_000, `${lastedMs} ms`);
+    assert.ok(lastedMs > 900 && elapsedMs() < 3_000, `${lastedMs} ms`);
     await stopped;
   });
 

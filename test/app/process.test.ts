@@ -94,7 +94,7 @@ async function run(planted: readonly string[], options: { control?: boolean; slo
   for (let i = 0; i < planted.length; i++) {
     if (options.slowPeer) await halfRequest(await service.url());
     const before = writers.acknowledged.size;
-    await waitUntil(() => writers.acknowledged.size >= before + WRITES, 60_000);
+    await waitUntil(() => writers.acknowledged.size >= before + WRITES);
     ends.push(await service.fail());
   }
   await service.url();

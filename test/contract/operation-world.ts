@@ -47,6 +47,7 @@ export interface Arranged extends PlainRequest {
 
 /** The service, and what is known of its document. */
 export interface OperationWorld {
+  readonly url: string;
   readonly document: ApiDocument;
   readonly operations: readonly PlacedOperation[];
   /** The root group that everything lies in, and where it is stored. */
@@ -269,6 +270,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   let kept: { readonly operation: PlacedOperation; readonly request: Arranged } | undefined;
 
   return {
+    url: world.url,
     document,
     operations,
     organisation,

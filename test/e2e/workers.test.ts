@@ -231,7 +231,7 @@ describe("two workers", { skip: process.platform !== "linux" }, () => {
     assert.equal(workers.length, 2);
     service.signal("SIGKILL");
     await service.ended;
-    await waitUntil(() => !workers.some(isAlive), 3_000);
+    await waitUntil(() => !workers.some(isAlive));
     const next = await start(data);
     assert.equal((await fetch(`${next.url}/healthz`)).status, 200);
     const { code, stdout, stderr } = await next.stop();
@@ -320,7 +320,7 @@ test("write whole lines of the log, with the worker, to a pipe whose reader is s
     const lines: string[] = [];
     const log = createReadStream(pipe);
     createInterface({ input: log }).on("line", (line) => lines.push(line));
-    await waitUntil(() => lines.filter((line) => line.includes('"msg":"request"')).length >= 640, 10_000);
+    await waitUntil(() => lines.filter((line) => line.includes('"msg":"request"')).length >= 640);
     log.destroy();
     const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "request");
     assert.equal(requests.length, 640);

@@ -33,13 +33,13 @@ before(async () => {
 after(() => arena?.close());
 
 for (const row of rows) {
-  it(`serves others under attack: ${row.name}`, { timeout: 400_000 }, async () => {
+  it(`serves others under attack: ${row.name}`, async () => {
     const { faults } = await arena.run(row);
     assert.deepEqual(faults, []);
   });
 }
 
-it("answers every version of HTTP/1 over TLS too, and lives", { timeout: 60_000 }, async () => {
+it("answers every version of HTTP/1 over TLS too, and lives", async () => {
   await arena.rest();
   const directory = tempDir();
   for (const name of ["cert.pem", "key.pem"]) copyTlsFile(name, join(directory, name));

@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => arena?.close());
 
-it("finds a service well that nothing is done to", { timeout: 60_000 }, async () => {
+it("finds a service well that nothing is done to", async () => {
   const { faults } = await arena.run({ name: "control: no attack", attacks: [], calls: CALLS });
   assert.deepEqual(faults, []);
 });
@@ -24,13 +24,13 @@ it("notices a service that stalls", { timeout: 60_000, skip: !JUDGES_TIMES && "t
   assert.match(faults.join("\n"), /p99 \d/);
 });
 
-it("notices memory above the ceiling", { timeout: 60_000 }, async () => {
+it("notices memory above the ceiling", async () => {
   const row = { name: "control: memory", attacks: ["unfinished-bodies"], calls: CALLS, ceilingMib: 0 };
   const { faults } = await arena.run(row);
   assert.match(faults.join("\n"), /MiB resident, above/);
 });
 
-it("notices a service that ends", { timeout: 60_000 }, async () => {
+it("notices a service that ends", async () => {
   const { faults } = await arena.run({ name: "control: ends", attacks: ["control-kill"], calls: CALLS });
   assert.match(faults.join("\n"), /it ended with SIGKILL/);
   assert.match(faults.join("\n"), /% answered/);

@@ -7,6 +7,7 @@ import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
 import { json, type Listener, listen, serve } from "../issuer/upstream/foreign-issuer.js";
+import { startStopwatch } from "../support/stopwatch.js";
 
 const isFetchError = { name: "GuardedFetchError", message: "the address could not be fetched" };
 const LIMIT = 100 * 1024;
@@ -168,11 +169,11 @@ test("whatever is slow ends after 5 s in all", async () => {
   const tls = `https://127.0.0.1:${servers[0]?.port}`;
   const fetchTls = createGuardedFetch({ trustedOrigins: [tls], onFailure });
   try {
-    const start = performance.now();
+    const [startMs, elapsedMs] = [performance.now(), startStopwatch()];
     const slow = [...origins.map((origin) => fetch(origin)), fetch("https://unanswered.test/"), fetchTls(tls)];
     for (const { status } of await Promise.allSettled(slow)) assert.equal(status, "rejected");
-    const tookMs = performance.now() - start;
-    assert.ok(tookMs > 4_900 && tookMs < 8_000, `${tookMs} ms`);
+    const tookMs = performance.now() - startMs;
+    assert.ok(tookMs > 4_900 && elapsedMs() < 8_000, `${tookMs} ms`);
     assert.deepEqual(
       new Set(reasons.map((reason) => reason.slice(reason.lastIndexOf(":")))),
       new Set([": it took too long"]),
@@ -218,10 +219,10 @@ test("servers that never answer one organisation delay neither others nor the op
   );
   try {
     while (tarpit.connections < 8) await setImmediate();
-    const start = performance.now();
+    const elapsedMs = startStopwatch();
     await fetch(server.origin, { organisation: "b" });
     await fetch(server.origin);
-    assert.ok(performance.now() - start < 2_000, "within less than the deadline of what hangs");
+    assert.ok(elapsedMs() < 2_000, "within less than the deadline of what hangs");
     // Control: a request of the same organisation waits for those that hang.
     const own = fetch(server.origin, { organisation: "a" }).catch(() => "late");
     assert.equal(await Promise.race([own, delay(300).then(() => "waits")]), "waits");

@@ -92,7 +92,7 @@ it("waits for a lock, and says who holds it", async (t) => {
   await writer.query("BEGIN; INSERT INTO public.settings VALUES ('open', 'transaction')");
   const waits: string[] = [];
   const converting = convert(url, (holder) => void waits.push(holder));
-  await waitUntil(() => waits.length > 0, 10_000);
+  await waitUntil(() => waits.length > 0);
   await writer.query("COMMIT");
   await converting;
   assert.match(waits[0] ?? "", /^a lock that session \d+ holds \(forgotten shell, /);

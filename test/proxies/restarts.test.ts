@@ -201,7 +201,7 @@ async function disturb(
   steps: readonly Step[],
   betweenMs: number,
 ): Promise<Reads[]> {
-  await waitUntil(() => isServed(reads), 20_000);
+  await waitUntil(() => isServed(reads));
   const stops = reads.map(startReading);
   await sleep(1_000);
   for (const [index, signal] of steps) {

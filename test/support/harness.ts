@@ -66,7 +66,7 @@ export async function startHarness(
   const storage = await newStorage(settings);
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
   // Tests run in the process of the service and make it late, so no call is rejected for that.
-  const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off" };
+  const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off", maxWait: "10m" };
   const flags = { listen: "127.0.0.1:0", ...quick, ...storage, ...settings };
   const resolved = { ...resolveSettings({ flags, env: {} }), ...values };
   const time = { skewMs: 0 };

@@ -139,7 +139,8 @@ export async function startServer(
       port: bound,
       logger: createLogger("silent"),
       ...options,
-      limits: { ...defaultLimits, ...options.limits },
+      // Tests run in the process of the server and make it late, so no call is rejected for that.
+      limits: { ...defaultLimits, maxWaitMs: 600_000, ...options.limits },
     });
   let server: Server;
   try {

@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { createLogger } from "../../src/telemetry/logger.js";
+import { startStopwatch } from "../support/stopwatch.js";
 import {
   frame,
   GrpcJs,
@@ -61,9 +62,9 @@ describe("stop", () => {
         assert.equal(await connectionError(server.port), "ECONNREFUSED");
         open();
         assert.equal((await call).uid, "slow");
-        const startMs = performance.now();
+        const elapsedMs = startStopwatch();
         await stopped;
-        assert.ok(performance.now() - startMs < 2_000, "the stop waited for idle connections");
+        assert.ok(elapsedMs() < 2_000, "the stop waited for idle connections");
       });
     }
   }
@@ -89,7 +90,8 @@ describe("stop", () => {
     const call = client.call("GetGroup", { uid: "slow" });
     await started;
     await server.stop(30);
-    assert.equal((await call).code, 14);
+    // A client that still reads the reset of its stream gets INTERNAL, one that finds the connection closed UNAVAILABLE.
+    assert.match(String((await call).code), /^1[34]$/);
     open();
     client.close();
   });
@@ -102,10 +104,10 @@ describe("stop", () => {
     const session = openHttp2(server.url);
     await rawHttp2(session, { ":method": "GET", ":path": "/x" });
     const closed = Promise.all([silent, idle].map((s) => new Promise((resolve) => s.once("close", resolve))));
-    const startMs = performance.now();
+    const elapsedMs = startStopwatch();
     await server.stop(5_000);
     await closed;
-    assert.ok(performance.now() - startMs < 2_000);
+    assert.ok(elapsedMs() < 2_000);
   });
 
   it("may be asked for twice, and without a start", async () => {

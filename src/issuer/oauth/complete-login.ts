@@ -72,10 +72,10 @@ export function buildSignIn(
   { registration }: Pick<LoginContext, "registration">,
   { login, provider, verified }: Pick<LoginCompletion, "login" | "provider" | "verified">,
 ): SignIn {
-  const { subject, claims } = verified;
+  const { subject, claims, isPartial } = verified;
   const { issuer, providerUid } = provider;
   const register = login.register && registration === "open";
-  return { issuer, subject, claims, providerUid, invite: login.invite, register };
+  return { issuer, subject, claims, isPartial, providerUid, invite: login.invite, register };
 }
 
 /**

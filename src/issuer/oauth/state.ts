@@ -3,6 +3,7 @@
 
 import type { TokenRequest } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";
+import type { Claims } from "./user-info.js";
 
 /** Where the outcome of a login goes. */
 export type Destination =
@@ -76,6 +77,9 @@ export type Authorization = {
       readonly sentTo: SentTo;
       /** The verified ID token of the person. */
       readonly idToken: string;
+      /** See `VerifiedIdToken`; absent in logins of older releases. */
+      readonly added?: Claims;
+      readonly isPartial?: boolean;
     }
   | {
       readonly stage: "approval";

@@ -109,7 +109,7 @@ for (const version of VERSIONS) {
 
     await assert.rejects(groups.call("CreateGroup", { parent: root, group: {} }), {
       code: grpc.status.INVALID_ARGUMENT,
-      details: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$: name is required",
+      details: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
     });
     await assert.rejects(groups.call("DeleteGroup", { uid: root }), {
       code: grpc.status.FAILED_PRECONDITION,
