@@ -1,13 +1,15 @@
 // What a request to a sink looks like, and what its response means.
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
+import { createHash, generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { decodeJwt, decodeProtectedHeader } from "jose";
+import { digestAttributes, listAttributes } from "../../src/events/attributes.js";
 import type { CloudEvent } from "../../src/events/cloud-event.js";
 import { buildHeaders, createSender, parseRetryAfter } from "../../src/events/delivery/sender.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { signJwt } from "../../src/kernel/jws.js";
 import { type GuardedFetch, GuardedFetchError } from "../../src/outbound/guarded-fetch.js";
+import { attributesDigestOf } from "./event-issuer.js";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const GROUP = "a".repeat(40);
@@ -25,7 +27,7 @@ function createTestSender(fetch: GuardedFetch) {
     sign: (jwt) => signJwt(jwt),
   });
 }
-const recipient = { groupUid: GROUP, sink: "https://sink.example/hook" };
+const recipient = { uid: `${GROUP}/0123456789abcdef`, groupUid: GROUP, sink: "https://sink.example/hook" };
 
 test("attributes are header fields, and those that are empty are left out", () => {
   const { "user-agent": agent, ...fields } = buildHeaders(event);
@@ -35,6 +37,21 @@ test("attributes are header fields, and those that are empty are left out", () =
     ...{ "ce-source": event.source, "ce-subject": "s", "ce-time": event.time, "ce-group": GROUP },
     ...{ "ce-audience": "customer", "ce-bodytype": "x.Y" },
   });
+});
+
+test("values are percent-encoded, and the digest is that of the values", () => {
+  const source = 'https://api/ü%41 "x"/iam/v1/groups';
+  const fields = buildHeaders({ ...event, source });
+  assert.equal(fields["ce-source"], "https://api/%C3%BC%2541%20%22x%22/iam/v1/groups");
+  const lines = [
+    ...["audience=8:customer", "bodytype=3:x.Y", `group=40:${GROUP}`, `id=36:${event.id}`],
+    ...[`source=35:${source}`, "specversion=3:1.0", "subject=1:s", "time=24:2026-03-01T12:00:00.000Z", "type=1:t"],
+  ];
+  const sha256 = createHash("sha256")
+    .update(lines.map((line) => `${line}\n`).join(""))
+    .digest("hex");
+  assert.equal(digestAttributes(listAttributes({ ...event, source })), `sha256:${sha256}`);
+  assert.equal(attributesDigestOf(fields), `sha256:${sha256}`);
 });
 
 test("each attempt has a token of its own, for five minutes", async () => {
@@ -50,7 +67,9 @@ test("each attempt has a token of its own, for five minutes", async () => {
   const iat = NOW / 1_000;
   const life = { iat, nbf: iat, exp: iat + 300 };
   assert.deepEqual(claims, { iss: "https://issuer.example", aud: "customer", sub: `webhook:${GROUP}`, ...life });
-  assert.match((webhook as { digest: string }).digest, /^sha256:[0-9a-f]{64}$/);
+  const { digest, attributes, subscription, ...others } = webhook as Record<string, string>;
+  for (const value of [digest, attributes]) assert.match(value ?? "", /^sha256:[0-9a-f]{64}$/);
+  assert.deepEqual([subscription, others], [recipient.uid, {}]);
   assert.deepEqual(decodeProtectedHeader(tokens[0] ?? ""), { alg: "ES256", kid: "k", typ: "JWT" });
 });
 

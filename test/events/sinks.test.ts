@@ -52,7 +52,10 @@ function createTestSender(
     tracing: undefined,
     resolve: (hostname) => Promise.resolve(resolved[hostname] ?? []),
   });
-  return { send: (sink: string, groupUid = GROUP) => send(event, { groupUid, sink }), reasons };
+  return {
+    send: (sink: string, groupUid = GROUP) => send(event, { uid: `${groupUid}/0123456789abcdef`, groupUid, sink }),
+    reasons,
+  };
 }
 
 const trusts: readonly (readonly [name: string, flags: () => Record<string, string>])[] = [

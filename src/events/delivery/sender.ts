@@ -8,10 +8,12 @@ import type { Clock } from "../../kernel/time.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { VERSION } from "../../kernel/version.js";
 import type { GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
+import { digestAttributes, formatHeaders, listAttributes } from "../attributes.js";
 import { type CloudEvent, formatEventUuid } from "../cloud-event.js";
 
 /** A subscription, as far as its sink is concerned. */
 export interface Recipient {
+  readonly uid: string;
   readonly groupUid: string;
   readonly sink: string;
 }
@@ -55,21 +57,25 @@ const MAX_RESPONSE_BYTES = 64 * 1024;
 /** Creates the sender. */
 export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }: SenderDeps) {
   // One token for each attempt: an attempt may be a day later.
-  async function createToken({ groupUid }: Recipient, data: Buffer): Promise<string> {
+  async function createToken(event: CloudEvent, { uid, groupUid }: Recipient, data: Buffer): Promise<string> {
     // A receiver knows no key that was revoked meanwhile.
     await keys.refresh();
     const iat = Math.floor(clock() / 1000);
     const claims = {
       ...{ iss: issuer, aud: "customer", sub: `webhook:${groupUid}` },
       ...{ iat, nbf: iat, exp: iat + DELIVERY_TOKEN_LIFE_S, jti: ids.newId() },
-      webhook: { digest: `sha256:${createHash("sha256").update(data).digest("hex")}` },
+      webhook: {
+        digest: `sha256:${createHash("sha256").update(data).digest("hex")}`,
+        attributes: digestAttributes(listAttributes(event)),
+        subscription: uid,
+      },
     };
     return sign(encodeJwt("JWT", claims, keys.getSigningKey()), rootOf(groupUid));
   }
 
   async function send(event: CloudEvent, recipient: Recipient, signal?: AbortSignal): Promise<Attempt> {
     const data = Buffer.from(event.data);
-    const token = await createToken(recipient, data);
+    const token = await createToken(event, recipient, data);
     try {
       const { status, headers } = await fetch(recipient.sink, {
         method: "POST",
@@ -120,19 +126,12 @@ const reasons = {
   unreachable: "it could not be reached",
 } as const;
 
-/** The header fields of an event. Attributes that are empty are left out, because CloudEvents have none. */
+/** The header fields of an event. */
 export function buildHeaders(event: CloudEvent): Record<string, string> {
-  const { id, type, source, subject, time, group, actor, bodyType, identityProvider } = event;
-  const attributes = {
-    ...{ specversion: "1.0", id, type, source, subject, time, group, actor, audience: "customer" },
-    ...{ bodytype: bodyType, identityprovider: identityProvider },
-  };
   return {
     "content-type": "application/json",
     "user-agent": `arbor/${VERSION}`,
-    ...Object.fromEntries(
-      Object.entries(attributes).flatMap(([name, value]) => (value === "" ? [] : [[`ce-${name}`, value]])),
-    ),
+    ...formatHeaders(listAttributes(event)),
   };
 }
 

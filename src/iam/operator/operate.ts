@@ -183,7 +183,7 @@ export function auditOnHost(
   { ids, nowMs: timeMs }: HostContext,
 ): Promise<void> {
   return tx.audit.append({
-    ...(change && { body: formatBody(change) }),
+    ...(change && { body: formatBody(change, type) }),
     rootUid: rootOf(subjectUid),
     timeMs,
     type,
