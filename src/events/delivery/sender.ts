@@ -117,6 +117,7 @@ export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }:
 const reasons = {
   late: "no response in time",
   certificate: "the certificate is not valid",
+  "client-certificate": "a client certificate is required, and none is sent",
   unreachable: "it could not be reached",
 } as const;
 
