@@ -27,6 +27,7 @@ function createTestSender(fetch: GuardedFetch) {
     sign: (jwt) => signJwt(jwt),
   });
 }
+const take = async () => event;
 const recipient = { uid: `${GROUP}/0123456789abcdef`, groupUid: GROUP, sink: "https://sink.example/hook" };
 
 test("attributes are header fields, and those that are empty are left out", () => {
@@ -54,15 +55,25 @@ test("values are percent-encoded, and the digest is that of the values", () => {
   assert.equal(attributesDigestOf(fields), `sha256:${sha256}`);
 });
 
-test("each attempt has a token of its own, for five minutes", async () => {
+test("each request has a token of its own, for five minutes, also those of one attempt", async () => {
   const tokens: string[] = [];
-  const { send } = createTestSender(async (_url, { headers } = {}) => {
-    tokens.push(headers?.authorization?.replace(/^Bearer /, "") ?? "");
+  let taken = 0;
+  const { send } = createTestSender(async (_url, { prepare } = {}) => {
+    for (let i = 0; i < 2; i++) {
+      const message = await prepare?.();
+      tokens.push(message?.headers.authorization?.replace(/^Bearer /, "") ?? "");
+      assert.deepEqual(message?.body, Buffer.from(event.data));
+    }
     return { status: 200, headers: new Headers(), bytes: Buffer.alloc(0) };
   });
-  for (let i = 0; i < 2; i++) assert.equal((await send(event, recipient)).kind, "accepted");
-  const [one, other] = tokens.map((token) => decodeJwt(token));
-  assert.notEqual(one?.jti, other?.jti);
+  const take = async () => {
+    taken++;
+    return event;
+  };
+  for (let i = 0; i < 2; i++) assert.equal((await send(recipient, take)).kind, "accepted");
+  assert.equal(taken, 2);
+  const [one] = tokens.map((token) => decodeJwt(token));
+  assert.equal(new Set(tokens.map((token) => decodeJwt(token).jti)).size, 4);
   const { jti, webhook, ...claims } = one ?? {};
   const iat = NOW / 1_000;
   const life = { iat, nbf: iat, exp: iat + 300 };
@@ -84,7 +95,7 @@ test("a response of 2xx accepts, 410 ends, and any other fails", async () => {
   for (const [status, kind] of outcomes) {
     const headers = new Headers({ "retry-after": "7" });
     const { send } = createTestSender(async () => ({ status, headers, bytes: Buffer.alloc(0) }));
-    const attempt = await send(event, recipient);
+    const attempt = await send(recipient, take);
     const isAccepted = kind === "accepted";
     assert.deepEqual(attempt, {
       ...{ kind, status, error: isAccepted ? "" : `status ${status}` },
@@ -98,18 +109,23 @@ test("callers learn little of why there was no response", async () => {
     [new GuardedFetchError(true), "busy", "too many requests to sinks are running"],
     [new GuardedFetchError(false, "late"), "failed", "no response in time"],
     [new GuardedFetchError(false, "certificate"), "failed", "the certificate is not valid"],
+    [
+      new GuardedFetchError(false, "client-certificate"),
+      "failed",
+      "a client certificate is required, and none is sent",
+    ],
     [new GuardedFetchError(), "failed", "it could not be reached"],
   ];
   for (const [thrown, kind, error] of errors) {
     const { send } = createTestSender(() => Promise.reject(thrown));
-    assert.deepEqual(await send(event, recipient), { kind, status: 0, error });
+    assert.deepEqual(await send(recipient, take), { kind, status: 0, error });
   }
 });
 
 test("a test is an event of its own type, sent once", async () => {
   let sent: Readonly<Record<string, string>> = {};
-  const { sendTest } = createTestSender(async (_url, { headers = {} } = {}) => {
-    sent = headers;
+  const { sendTest } = createTestSender(async (_url, { prepare } = {}) => {
+    sent = (await prepare?.())?.headers ?? {};
     return { status: 503, headers: new Headers(), bytes: Buffer.alloc(0) };
   });
   const { durationMs, ...attempt } = await sendTest(recipient, "actor");

@@ -235,6 +235,41 @@ test("servers that never answer one organisation delay neither others nor the op
   }
 });
 
+for (const waitsApart of [true, false]) {
+  const name = waitsApart ? "the deadline begins with the request" : "control: otherwise the wait for a slot counts";
+  test(name, async () => {
+    let requests = 0;
+    const server = await serve((_req, res) => {
+      // The first one hangs until its deadline, and all that time the second one waits for its slot.
+      if (++requests === 2) json(res, {});
+    });
+    const limits = { running: 1, runningPerAccount: 1, runningPerTarget: 1, waiting: 9, waitingPerAccount: 9 };
+    const fetch = createGuardedFetch({ trustedOrigins: [server.origin], slots: limits, deadlineMs: 1_500 });
+    try {
+      const first = fetch(server.origin, { organisation: "a" });
+      const wait = waitsApart ? ({ maxWaitMs: "unlimited" } as const) : {};
+      const second = fetch(server.origin, { organisation: "a", ...wait });
+      await assert.rejects(first, { kind: "late" });
+      if (waitsApart) assert.equal((await second).status, 200);
+      else await assert.rejects(second, { kind: "late" });
+    } finally {
+      server.close();
+    }
+  });
+}
+
+test("a request that may wait for a time only is busy after it", async () => {
+  const server = await serve(() => {});
+  const limits = { running: 1, runningPerAccount: 1, runningPerTarget: 1, waiting: 9, waitingPerAccount: 9 };
+  const fetch = createGuardedFetch({ trustedOrigins: [server.origin], slots: limits });
+  const controller = new AbortController();
+  const first = fetch(server.origin, { organisation: "a", signal: controller.signal });
+  await assert.rejects(fetch(server.origin, { organisation: "a", maxWaitMs: 50 }), { isBusy: true });
+  controller.abort();
+  await assert.rejects(first, isFetchError);
+  server.close();
+});
+
 test("an aborted caller ends the request, running, waiting or not started", async () => {
   let closed = 0;
   const server = await serve((_req, res) => void res.on("close", () => closed++));

@@ -72,6 +72,6 @@ async function appendUpdate(before: IdentityRow, after: IdentityRow, call: Unary
     actorUid: caller.uid,
     tokenId: caller.principal.tokenId,
     remoteAddress: inbound.remoteAddress ?? "",
-    body: formatBody(describeIdentityUpdate(before, after)),
+    body: formatBody(describeIdentityUpdate(before, after), IDENTITY_UPDATED),
   });
 }
