@@ -2,6 +2,7 @@
 // and passes them to the servers of the protocols.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ListenAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
@@ -17,6 +18,9 @@ import type { RequestRecords } from "./request-record.js";
  * takes what `net.core.somaxconn` allows.
  */
 const BACKLOG = 4_096;
+
+/** For how many turns of the event loop a port still accepts before it is closed. */
+const MAX_ACCEPT_TURNS = 1_000;
 
 /** Callbacks of a port. */
 export interface AcceptEvents {
@@ -35,6 +39,11 @@ export interface BoundPort {
    * called for each connection beyond `maxConnections`, which is closed.
    */
   accept(onConnection: OnConnection, events: AcceptEvents, maxConnections: number): void;
+  /**
+   * Resolves when no connection waits in the system to be accepted, at the latest after some turns of the event loop: the
+   * system resets those that wait when the port is closed.
+   */
+  acceptWaiting(): Promise<void>;
   /** Accepts no more connections, and destroys the waiting ones. May be called again. */
   close(): void;
 }
@@ -68,6 +77,18 @@ export function bindPort(listen: ListenAddress, pauseOnConnect = false): Promise
           server.on("connection", (socket) => onConnection(socket));
           for (const socket of waiting) onConnection(socket);
           waiting.clear();
+        },
+        async acceptWaiting() {
+          let accepted = 0;
+          const count = () => void accepted++;
+          server.on("connection", count).on("drop", count);
+          // libuv accepts one connection, if there is one, in each turn. The first one may have accepted already.
+          await nextTurn();
+          for (let turn = 0, before = -1; turn < MAX_ACCEPT_TURNS && before !== accepted; turn++) {
+            before = accepted;
+            await nextTurn();
+          }
+          server.off("connection", count).off("drop", count);
         },
         close() {
           server.close();
