@@ -268,7 +268,9 @@ export class Connections {
 
   #noteHandedOver(): void {
     if (this.#onHandedOver === undefined || this.#waiting.size > 0) return;
-    const isSending = [...this.#held.values()].some(({ sent }) => sent !== undefined && !sent.connection.socket.destroyed);
+    const isSending = [...this.#held.values()].some(
+      ({ sent }) => sent !== undefined && !sent.connection.socket.destroyed,
+    );
     if (isSending) return;
     this.#onHandedOver();
     this.#onHandedOver = undefined;

@@ -31,7 +31,7 @@ import { Connections, type ConnectionsDeps } from "./connections.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import { mergeMetrics } from "./metrics.js";
 import type { WorkerProcess } from "./worker-process.js";
-import { type StartLimits, Workforce, type WorkerStartError } from "./workforce.js";
+import { type StartLimits, type WorkerStartError, Workforce } from "./workforce.js";
 
 /** The service as the command sees it, whether it has workers or not. */
 export type Service = Pick<App, "url" | "reload" | "stop" | "abandon"> & {
