@@ -19,8 +19,16 @@ import type { RequestRecords } from "./request-record.js";
  */
 const BACKLOG = 4_096;
 
-/** For how many turns of the event loop a port still accepts before it is closed. */
-const MAX_ACCEPT_TURNS = 1_000;
+/** For how long a port that is to be closed accepts until a turn of the event loop is quiet, in milliseconds. */
+const MAX_ACCEPT_MS = 1_000;
+/** How long a quiet turn takes at most, in milliseconds. */
+const QUIET_TURN_MS = 0.25;
+
+/**
+ * How long a stop waits for the first bytes of connections that were accepted before, in milliseconds: a proxy does not
+ * repeat every request that it has sent on one.
+ */
+const FIRST_BYTES_MS = 1_000;
 
 /** Callbacks of a port. */
 export interface AcceptEvents {
@@ -40,8 +48,8 @@ export interface BoundPort {
    */
   accept(onConnection: OnConnection, events: AcceptEvents, maxConnections: number): void;
   /**
-   * Resolves when no connection waits in the system to be accepted, at the latest after some turns of the event loop: the
-   * system resets those that wait when the port is closed.
+   * Resolves when hardly any connection can wait in the system to be accepted. It resets those that wait when the port is
+   * closed, and a proxy does not repeat every request that it has sent on one.
    */
   acceptWaiting(): Promise<void>;
   /** Accepts no more connections, and destroys the waiting ones. May be called again. */
@@ -82,11 +90,16 @@ export function bindPort(listen: ListenAddress, pauseOnConnect = false): Promise
           let accepted = 0;
           const count = () => void accepted++;
           server.on("connection", count).on("drop", count);
-          // libuv accepts one connection, if there is one, in each turn. The first one may have accepted already.
+          const endMs = performance.now() + MAX_ACCEPT_MS;
+          // The turn that goes on may have accepted already.
           await nextTurn();
-          for (let turn = 0, before = -1; turn < MAX_ACCEPT_TURNS && before !== accepted; turn++) {
-            before = accepted;
+          for (let isQuiet = false; !isQuiet; ) {
+            const before = accepted;
+            const startMs = performance.now();
             await nextTurn();
+            const nowMs = performance.now();
+            // libuv accepts one connection, if there is one, in each turn. A short turn leaves little time for another.
+            isQuiet = (accepted === before && nowMs - startMs < QUIET_TURN_MS) || nowMs > endMs;
           }
           server.off("connection", count).off("drop", count);
         },
@@ -203,12 +216,16 @@ export function createListener(options: ListenerOptions) {
      * for calls in flight, and then cuts the rest, also long streams. May be called again.
      */
     async stop(graceMs = limits.drainMs): Promise<void> {
+      await options.port.acceptWaiting();
       options.port.close();
       connections.closeReserve();
-      for (const socket of sniffed) socket.destroy();
+      const timer = setTimeout(() => {
+        for (const socket of sniffed) socket.destroy();
+      }, FIRST_BYTES_MS);
       http1.drain();
       http2.drain();
       await connections.awaitEnd(graceMs);
+      clearTimeout(timer);
       if (connections.count() > 0)
         logger?.warn(this.openWork(), "the drain time is over: calls and connections are cut");
       connections.cut();
