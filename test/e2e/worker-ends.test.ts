@@ -1,10 +1,20 @@
 // Workers of `arbor serve --workers` that end or hang, on processes of their own: what becomes of the connections on their
 // way to them, of the counts that they have told, and of the service when none can start any more.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { execFileSync } from "../support/child-process.js";
 import { freePort } from "../support/free-port.js";
 import { scrape } from "../support/metrics.js";
 import { type ProbeResult, probe } from "../support/probe.js";
@@ -25,14 +35,18 @@ after(async () => {
   await Promise.all(running.map(({ ended }) => ended));
 });
 
+interface StartOptions {
+  readonly data?: string;
+  readonly args?: readonly string[];
+}
+
 interface Started {
   readonly service: Service;
   readonly metricsUrl: string;
   readonly data: string;
 }
 
-async function start(...args: readonly string[]): Promise<Started> {
-  const data = tempDir();
+async function start({ data = tempDir(), args = [] }: StartOptions = {}): Promise<Started> {
   const metrics = `127.0.0.1:${await freePort()}`;
   const service = await startService(data, "--workers", "2", "--metrics-listen", metrics, ...args);
   running.push(service);
@@ -51,6 +65,22 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals) => {
 
 const untilServing = ({ metricsUrl }: Started) =>
   waitUntil(async () => (await scrape(metricsUrl)).sum("arbor_workers") === 2, START_MS);
+
+/** Writes until there is no room. */
+function fillDisk(file: string): void {
+  const fd = openSync(file, "w");
+  try {
+    for (const size of [64 * 1024, 512]) {
+      try {
+        for (;;) writeSync(fd, Buffer.alloc(size));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      }
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
 
 /** Counts the descriptors of the parent, without those of scrapes, which are kept. */
 function countDescriptors({ service, metricsUrl }: Started): number {
@@ -110,10 +140,27 @@ describe("workers of which none can start any more", { skip: !IS_LINUX, concurre
     const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
     copyTlsFile("cert.pem", cert);
     copyTlsFile("key.pem", key);
-    const started = await start("--tls-cert", cert, "--tls-key", key);
+    const started = await start({ args: ["--tls-cert", cert, "--tls-key", key] });
     writeFileSync(cert, "no certificate");
     signalAll(workersOf(started.service.pid), "SIGKILL");
     await expectEnd(started, 2, /tls-cert/);
+  });
+
+  test("because the disk is full", {
+    skip: process.getuid?.() !== 0 && "only root may mount a small disk",
+  }, async () => {
+    const data = tempDir();
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=12m", "tmpfs", data]);
+    try {
+      const started = await start({ data });
+      const { service } = started;
+      fillDisk(join(data, "filler"));
+      signalAll(workersOf(service.pid), "SIGKILL");
+      await expectEnd(started, 8, /no space left/);
+    } finally {
+      // Lazily, because a service that did not end still uses it.
+      execFileSync("umount", ["--lazy", data]);
+    }
   });
 
   test("because each is killed before it is ready", async () => {
@@ -165,7 +212,7 @@ describe("workers of which none can start any more", { skip: !IS_LINUX, concurre
 
 describe("a connection on its way to a worker", { skip: !IS_LINUX }, () => {
   test("that hangs is closed when it has waited as long as a call may", async () => {
-    const started = await start("--max-wait", "1s");
+    const started = await start({ args: ["--max-wait", "1s"] });
     const { service } = started;
     signalAll(workersOf(service.pid), "SIGSTOP");
     const startMs = performance.now();
@@ -180,7 +227,7 @@ describe("a connection on its way to a worker", { skip: !IS_LINUX }, () => {
   });
 
   test("that dies is closed, and no descriptor of it stays in the parent", async () => {
-    const started = await start("--max-wait", "60s");
+    const started = await start({ args: ["--max-wait", "60s"] });
     const { service } = started;
     await probe(service.url);
     await waitUntil(async () => (await scrape(started.metricsUrl)).sum("arbor_connections") === 0);
@@ -230,7 +277,7 @@ describe("a connection on its way to a worker", { skip: !IS_LINUX }, () => {
 });
 
 test("counts never fall, also when a worker is killed while it is asked for them", { skip: !IS_LINUX }, async () => {
-  const started = await start("--max-wait", "60s");
+  const started = await start({ args: ["--max-wait", "60s"] });
   const { service, metricsUrl } = started;
   const read = async () => {
     const metrics = await scrape(metricsUrl);

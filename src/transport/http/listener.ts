@@ -19,11 +19,11 @@ import type { RequestRecords } from "./request-record.js";
  */
 const BACKLOG = 4_096;
 
-/** For how long a port that is to be closed accepts until a turn of the event loop is quiet, in milliseconds. */
-const MAX_ACCEPT_MS = 1_000;
-/** How long a quiet turn takes at most, in milliseconds. */
-const QUIET_TURN_MS = 0.25;
-
+/** For how long a port that is to be closed accepts at most, in milliseconds. */
+const MAX_ACCEPT_MS = 2_000;
+/** How long the last turn of the event loop before that may take, in milliseconds, or as a share of the time that passed. */
+const SHORT_TURN_MS = 0.25;
+const MAX_TURN_SHARE = 1 / 200;
 /**
  * How long a stop waits for the first bytes of connections that were accepted before, in milliseconds: a proxy does not
  * repeat every request that it has sent on one.
@@ -48,7 +48,7 @@ export interface BoundPort {
    */
   accept(onConnection: OnConnection, events: AcceptEvents, maxConnections: number): void;
   /**
-   * Resolves when hardly any connection can wait in the system to be accepted. It resets those that wait when the port is
+   * Resolves when hardly a connection can wait in the system to be accepted. It resets those that wait when the port is
    * closed, and a proxy does not repeat every request that it has sent on one.
    */
   acceptWaiting(): Promise<void>;
@@ -90,16 +90,19 @@ export function bindPort(listen: ListenAddress, pauseOnConnect = false): Promise
           let accepted = 0;
           const count = () => void accepted++;
           server.on("connection", count).on("drop", count);
-          const endMs = performance.now() + MAX_ACCEPT_MS;
+          const beginMs = performance.now();
           // The turn that goes on may have accepted already.
           await nextTurn();
-          for (let isQuiet = false; !isQuiet; ) {
+          for (let waitedMs = 0; waitedMs < MAX_ACCEPT_MS; ) {
             const before = accepted;
             const startMs = performance.now();
             await nextTurn();
             const nowMs = performance.now();
-            // libuv accepts one connection, if there is one, in each turn. A short turn leaves little time for another.
-            isQuiet = (accepted === before && nowMs - startMs < QUIET_TURN_MS) || nowMs > endMs;
+            waitedMs = nowMs - beginMs;
+            // libuv accepts one connection, if there is one, at the begin of each turn. So none can wait but those that came
+            // within the turn, and it should be short.
+            const isShort = nowMs - startMs < Math.max(SHORT_TURN_MS, waitedMs * MAX_TURN_SHARE);
+            if (accepted === before && isShort) break;
           }
           server.off("connection", count).off("drop", count);
         },
