@@ -66,7 +66,8 @@ export class SessionDrain {
     if (this.#state !== "noticed" || this.#session.destroyed || this.#session.closed) return;
     this.#session.ping(() => {});
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#announce(), NOTICE_MS);
+    // Sockets are read once more first, in case the process has stood still meanwhile.
+    this.#timer = setTimeout(() => setImmediate(() => this.#announce()), NOTICE_MS);
   }
 
   // Does not end the session, so it may be called within an event of it.

@@ -20,7 +20,7 @@ import type { RequestRecords } from "./request-record.js";
 const BACKLOG = 4_096;
 
 /** For how long a port that is to be closed accepts at most, in milliseconds. */
-const MAX_ACCEPT_MS = 2_000;
+const MAX_ACCEPT_MS = 5_000;
 /** How long the last turn of the event loop before that may take, in milliseconds, or as a share of the time that passed. */
 const SHORT_TURN_MS = 0.25;
 const MAX_TURN_SHARE = 1 / 200;
@@ -222,9 +222,11 @@ export function createListener(options: ListenerOptions) {
       await options.port.acceptWaiting();
       options.port.close();
       connections.closeReserve();
-      const timer = setTimeout(() => {
+      const cutSilent = () => {
         for (const socket of sniffed) socket.destroy();
-      }, FIRST_BYTES_MS);
+      };
+      // Sockets are read once more first, in case the process has stood still meanwhile.
+      const timer = setTimeout(() => setImmediate(cutSilent), FIRST_BYTES_MS);
       http1.drain();
       http2.drain();
       await connections.awaitEnd(graceMs);

@@ -21,13 +21,15 @@ interface Parent {
   readonly url: string;
   readonly log: readonly string[];
   readonly ended: Promise<unknown>;
+  /** Kills it, and so its workers. */
+  stop(): Promise<unknown>;
 }
 
 const ends: (() => Promise<unknown>)[] = [];
 after(() => Promise.all(ends.map((end) => end())));
 
 async function startParent(options: Omit<ParentProcessOptions, "flags">, flags = {}): Promise<Parent> {
-  const all = { data: tempDir(), listen: "127.0.0.1:0", metricsListen: "off", ...flags };
+  const all = { data: tempDir(), listen: "127.0.0.1:0", metricsListen: "off", accessLog: "off", ...flags };
   const args = [...scriptArguments("test/app/workers/parent-process.ts"), JSON.stringify({ flags: all, ...options })];
   const child = spawn(process.execPath, args, {
     cwd: PROJECT,
@@ -37,16 +39,17 @@ async function startParent(options: Omit<ParentProcessOptions, "flags">, flags =
   const { stdout, stderr, pid } = child;
   if (stdout === null || stderr === null || pid === undefined) throw new Error("the parent did not start");
   const ended = once(child, "close");
-  ends.push(() => {
+  const stop = () => {
     child.kill("SIGKILL");
     return ended;
-  });
+  };
+  ends.push(stop);
   const log: string[] = [];
   createInterface({ input: stderr }).on("line", (line) => log.push(line));
   const first = await Promise.race([once(createInterface({ input: stdout }), "line"), ended]);
   const url = String(first[0]).replace("arbor listening on ", "");
   assert.match(url, /^http:/, log.join("\n"));
-  return { pid, url, log, ended };
+  return { pid, url, log, ended, stop };
 }
 
 /** Keeps so many short connections of an address on their way, each replaced as soon as it has ended. */
@@ -81,10 +84,10 @@ function flood(url: string, from: string, width: number): { readonly sent: () =>
 // More than may wait, so that the queue is full whatever the machine can do.
 const WIDTH = 400;
 const MAX_WAITING = 50;
-const HONEST_CALLS = 60;
+const HONEST_CALLS = 40;
 
 async function callThroughFlood(isInOrder: boolean): Promise<{ results: ProbeResult[]; flooded: number }> {
-  const { url, log } = await startParent({ maxWaiting: MAX_WAITING, isInOrder });
+  const { url, log, stop: stopParent } = await startParent({ maxWaiting: MAX_WAITING, isInOrder });
   const { sent, stop } = flood(url, "127.0.0.2", WIDTH);
   try {
     await waitUntil(
@@ -96,6 +99,7 @@ async function callThroughFlood(isInOrder: boolean): Promise<{ results: ProbeRes
     return { results, flooded: sent() };
   } finally {
     stop();
+    await stopParent();
   }
 }
 
@@ -156,5 +160,6 @@ describe("a worker that does not get ready", { skip }, () => {
     await waitUntil(() => parent.log.some((line) => line.includes("does not get ready and is killed")), START_MS);
     assert.equal(await probe(parent.url), 200);
     await waitUntil(() => workersOf(parent.pid).some((pid) => ![kept, killed, next].includes(pid)), START_MS);
+    await parent.stop();
   });
 });
