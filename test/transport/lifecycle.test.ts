@@ -5,6 +5,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { startStopwatch } from "../support/stopwatch.js";
+import { waitUntil } from "../support/wait-until.js";
 import {
   frame,
   GrpcJs,
@@ -40,7 +41,10 @@ function holdSlow(probe: Probe): { readonly started: Promise<void>; open(): void
 
 function connectionError(port: number): Promise<string> {
   return new Promise((resolve) => {
-    const socket = connectTcp(port, "127.0.0.1", () => resolve("connected"));
+    const socket = connectTcp(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve("connected");
+    });
     socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
   });
 }
@@ -59,7 +63,7 @@ describe("stop", () => {
         const call = groupsClient(transport[1]).getGroup({ uid: "slow" });
         await started;
         const stopped = server.stop(5_000);
-        assert.equal(await connectionError(server.port), "ECONNREFUSED");
+        await waitUntil(async () => (await connectionError(server.port)) === "ECONNREFUSED");
         open();
         assert.equal((await call).uid, "slow");
         const elapsedMs = startStopwatch();

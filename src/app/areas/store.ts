@@ -15,17 +15,23 @@ export interface StoreAreaDeps extends Pick<AreaDeps, "settings" | "logger" | "o
   readonly clock: Clock | undefined;
   /** Whether the process is a worker, whose parent has the lock of the data directory. */
   readonly isWorker: boolean;
+  /** Called at each step of an expansion, which may take minutes. */
+  readonly noteProgress?: (() => void) | undefined;
 }
 
 /** Opens the installation. A database of an older version is expanded first, unless the settings forbid it. */
-export async function openStoreArea({ settings, clock: givenClock, isWorker, logger, opened }: StoreAreaDeps) {
+export async function openStoreArea(deps: StoreAreaDeps) {
+  const { settings, clock: givenClock, isWorker, noteProgress, logger, opened } = deps;
   const installation = await openInstallation({
     settings,
     mode: settings.create ? "create" : "update",
     exclusive: !isWorker,
     isWorker,
     onFault: logDatabaseFault(logger),
-    onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
+    onMigration({ name, done, total }) {
+      logger.info({ migration: name, done, total }, "upgrading the database");
+      noteProgress?.();
+    },
     ...(givenClock && { clock: givenClock }),
   });
   opened.add(installation.close);

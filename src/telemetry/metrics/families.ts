@@ -89,6 +89,7 @@ export const families = {
   arbor_workers: gauge("Processes that serve calls; 1 without `--workers`."),
   arbor_worker_exits_total: counter("Workers that ended by themselves and were replaced."),
   arbor_worker_scrapes_missed_total: counter("Scrapes without the gauges of a worker that did not answer in time."),
+  arbor_worker_connections_refused_total: counter("Connections that were closed because no worker took them."),
 
   arbor_event_loop_active_seconds_total: counter("Time in which the event loop was active; its rate is the load."),
   arbor_scrape_duration_seconds: gauge("Time to create the response of the last scrape."),

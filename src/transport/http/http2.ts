@@ -10,7 +10,7 @@ import { Duplex } from "node:stream";
 import { type Admission, isHealthPath, type LateReason, type RefusalReason, type WaitingRequest } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Connections, Ends } from "./connections.js";
-import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
+import { closeSession, destroySession, rejectSession, resetStream, SessionDrain } from "./http2-end.js";
 import type { Limits } from "./limits.js";
 import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
@@ -56,6 +56,7 @@ export interface Http2Options {
 export function createHttp2(options: Http2Options) {
   const { limits } = options;
   const sessions = new Set<ServerHttp2Session>();
+  const drains = new WeakMap<ServerHttp2Session, SessionDrain>();
   const resets = createResetLimit(limits);
   const pacer = createSessionPacer({ pauseMs: limits.sessionPauseMs, maxWaitMs: limits.sessionWaitMs });
   let draining = false;
@@ -95,10 +96,18 @@ export function createHttp2(options: Http2Options) {
     }
     connection.end = () => closeSession(session, limits.sessionCloseMs);
     endWhenQuiet(session, limits);
-    watchStreams(session, connection, options, resets);
+    const drain = {
+      begin: () => drainSession(session),
+      noteIdle: () => drains.get(session)?.noteIdle(),
+    };
+    watchStreams(session, connection, drain, options, resets);
     if (draining) drainSession(session);
   });
   server.on("sessionError", (_error, session) => destroySession(session));
+
+  function drainSession(session: ServerHttp2Session): void {
+    if (!drains.has(session)) drains.set(session, new SessionDrain(session));
+  }
 
   return {
     /** Serves a socket with HTTP/2. */
@@ -110,7 +119,7 @@ export function createHttp2(options: Http2Options) {
     },
     /** How many sessions are open. */
     openSessions: () => sessions.size,
-    /** Asks every peer to open no more streams (GOAWAY); sessions end with their last stream. */
+    /** Asks every peer to open no more streams; sessions end with their last stream. */
     drain(): void {
       draining = true;
       for (const session of sessions) drainSession(session);
@@ -199,6 +208,7 @@ class Http2Request implements WaitingRequest {
 function watchStreams(
   session: ServerHttp2Session,
   connection: Connection,
+  drain: { begin(): void; noteIdle(): void },
   options: Http2Options,
   resets: ResetLimit,
 ): void {
@@ -212,6 +222,7 @@ function watchStreams(
   function onClose(this: WatchedStream): void {
     const request = openRequestOf(this);
     request?.close();
+    if (connection.open === 0) drain.noteIdle();
     if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
     if (request === undefined) return;
@@ -229,7 +240,7 @@ function watchStreams(
     if ((flags & END_STREAM) === 0) stream.push = pushCounted;
     stream.on("error", ignore);
     stream.on("close", onClose);
-    if (++opened === limits.streamsPerSession) drainSession(session);
+    if (++opened === limits.streamsPerSession) drain.begin();
     admission.charge(key, limits.streamCostMs);
     const isHealth = isHealthPath(headers[":path"] ?? "");
     if (!admission.mayServe(key, isHealth)) {
