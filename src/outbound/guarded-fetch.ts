@@ -196,7 +196,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return { addresses, ...(isTrusted && { authorities }) };
   }
 
-  /** @param release gives the slot back, once the connection is closed or free */
+  /** @param release gives the slot back, once the response is read or dropped */
   async function sendGuarded(
     url: URL,
     init: GuardedRequest,
@@ -220,7 +220,8 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
         findRoute: () => findRoute(url, isTrusted, signal),
         kept: url.protocol === "https:" ? kept : undefined,
       });
-      void closed.then(release);
+      if (dropsBody) void closed.then(release);
+      else release();
       return response;
     } catch (error) {
       release();

@@ -204,7 +204,8 @@ function readBody(response: IncomingMessage, maxBytes: number, countPiece: () =>
     response.on("data", (chunk: Buffer) => {
       countPiece();
       if (length + chunk.length > maxBytes) {
-        response.destroy(new OutboundError(`the body is longer than ${maxBytes} bytes`));
+        // The connection ends when the parser has returned.
+        reject(new OutboundError(`the body is longer than ${maxBytes} bytes`));
         return;
       }
       if (length + chunk.length > body.length)

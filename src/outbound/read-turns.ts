@@ -8,7 +8,7 @@ const BUDGET_MS = 4;
 export interface SliceReader {
   /** Whose turn it takes, such as an organisation. */
   readonly account: string;
-  /** Parses one slice at most, and waits for another turn if there is more. Throws nothing. */
+  /** Parses one slice at most, and waits for another turn if there is more. */
   readSlice(): void;
 }
 
@@ -52,15 +52,19 @@ export class ReadTurns {
     // Who comes now waits for the next iteration, and those that got no turn in this one come first in it.
     const due = this.#waiting;
     this.#waiting = new Map();
-    do {
-      const reader = takeNext(due);
-      if (reader === undefined) break;
-      reader.readSlice();
-    } while (this.#now() < endMs);
-    for (const readers of this.#waiting.values()) for (const reader of readers) addTo(due, reader);
-    this.#waiting = due;
-    this.#isServing = false;
-    if (due.size > 0) this.#schedule();
+    try {
+      do {
+        const reader = takeNext(due);
+        if (reader === undefined) break;
+        reader.readSlice();
+      } while (this.#now() < endMs);
+    } finally {
+      // Also after an error, so that one connection stops no other.
+      for (const readers of this.#waiting.values()) for (const reader of readers) addTo(due, reader);
+      this.#waiting = due;
+      this.#isServing = false;
+      if (due.size > 0) this.#schedule();
+    }
   }
 }
 

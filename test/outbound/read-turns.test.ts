@@ -68,3 +68,17 @@ test("organisations take turns, however many connections each has", () => {
   );
   assert.ok(served.every(({ length }) => length <= 3));
 });
+
+test("an error of one connection stops no other", () => {
+  const due: (() => void)[] = [];
+  const turns = new ReadTurns({ defer: (callback) => due.push(callback) });
+  const served: string[] = [];
+  const fail = () => {
+    throw new Error("a listener failed");
+  };
+  turns.add({ account: "a", readSlice: fail });
+  turns.add({ account: "b", readSlice: () => served.push("b") });
+  assert.throws(() => due.shift()?.(), /a listener failed/);
+  due.shift()?.();
+  assert.deepEqual(served, ["b"]);
+});
