@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Awaitable } from "../../src/store/awaitable.js";
 
 const PAUSE_MS = 10;
-/** How long anything may take: long enough for a machine that does thirty times as much. */
-const LIMIT_MS = 120_000;
+/** How long anything may take, a call too: long enough for a machine that does thirty times as much. */
+export const LIMIT_MS = 120_000;
 
 /**
  * Asks again and again until something is found.
