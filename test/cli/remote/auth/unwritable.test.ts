@@ -1,7 +1,6 @@
 // A credentials file whose directory is read-only or full: what needs nothing stored goes on, and what does ends before a
 // refresh token is used. Root mounts small file systems; others take the right to write.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
@@ -9,6 +8,7 @@ import { Code } from "@connectrpc/connect";
 import { findStoredToken, issueTokenFor, logoutCommand } from "../../../../src/cli/remote/auth/credentials.js";
 import { changeCredentials, type StoredLogin, setLogin } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { loginCommand } from "../../../../src/cli/remote/auth/login.js";
+import { spawnSync } from "../../../support/child-process.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { jwt, startLoginService } from "./login-service.js";
 import { commandErrorOf } from "./process.js";
