@@ -2,7 +2,6 @@
 // all of it ends with the fault. A full disk is a small file system of its own, so it needs root, and the server on this
 // machine. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import { pino } from "pino";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import type { DatabaseFaultEvent } from "../../src/store/faults.js";
 import { openPg } from "../../src/store/pg/open.js";
+import { spawnSync } from "../support/child-process.js";
 import { startHarness } from "../support/harness.js";
 import { scrape } from "../support/metrics.js";
 import { tempDir } from "../support/temp-dir.js";

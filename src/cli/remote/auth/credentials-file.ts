@@ -3,9 +3,7 @@ import { open } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isBearerToken } from "../../../client/token-source.js";
-import { createDirectories } from "../../../kernel/directories.js";
 import { isDiskFault } from "../../../kernel/disk-errors.js";
-import { describeFileFault } from "../../../kernel/files.js";
 import { Code, CommandError } from "../../errors.js";
 import { parseJsonObject } from "../service.js";
 
@@ -119,6 +117,7 @@ export async function changeCredentials(
 ): Promise<void> {
   // Loaded here, because most commands only read.
   const { assertReplaceable, replaceFile, withLock } = await import("../../shared-file.js");
+  const { createDirectories } = await import("../../../kernel/directories.js");
   let isChanging = false;
   try {
     createDirectories(dirname(file), 0o700);
@@ -130,6 +129,7 @@ export async function changeCredentials(
       if (next !== stored) await replaceFile(file, formatCredentials(next), 0o600);
     });
   } catch (error) {
+    const { describeFileFault } = await import("../../../kernel/files.js");
     const reason = isChanging || error instanceof CommandError ? undefined : describeFileFault(error);
     throw reason === undefined ? error : new UnwritableCredentials(file, reason, error);
   }
