@@ -63,7 +63,11 @@ export function createConnections(options: ConnectionsOptions) {
       logPieces((rejected) => logger?.warn({ remoteAddress: connection.address, rejected }, text));
     },
   });
-  const pacer = createSessionPacer({ pauseMs: limits.readPauseMs, maxWaitMs: limits.sessionWaitMs });
+  const pacer = createSessionPacer({
+    pauseMs: limits.readPauseMs,
+    maxWaitMs: limits.sessionWaitMs,
+    isPaused: (key) => throttle.isPaused(key),
+  });
 
   const host: RequestHost = {
     budgets: options.budgets,

@@ -83,9 +83,10 @@ const table = {
     why: "what small pieces and pipelined requests of an address may cost in a turn of the event loop before it is not read for a while",
   },
   readPauseFactor: {
-    value: 4,
-    why: "how much longer than it cost such an address is not read: it has a fifth of the time",
+    value: 99,
+    why: "how much longer than it cost such an address is not read: all of them together have a hundredth of the time",
   },
+  maxReadPauseMs: { value: 5_000, why: "the longest of these pauses; as long as a request may wait" },
   readPauseMs: { value: 100, why: "the pause between two new connections of such an address" },
   readCutUs: {
     value: 16_000,

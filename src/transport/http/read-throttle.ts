@@ -23,7 +23,7 @@ interface Peer {
 }
 
 export interface ReadThrottleOptions {
-  readonly limits: Pick<Limits, "readTurnUs" | "readCutUs" | "readPauseFactor">;
+  readonly limits: Pick<Limits, "readTurnUs" | "readCutUs" | "readPauseFactor" | "maxReadPauseMs">;
   /** Charges a key for time of the event loop, in milliseconds. */
   readonly charge: (key: string, costMs: number) => void;
   /** Called for each connection that is cut. */
@@ -36,6 +36,7 @@ export class ReadThrottle {
   readonly #peers = new Map<string, Peer>();
   /** Those that cost something in this turn, by key. */
   readonly #charged = new Map<string, Peer>();
+  #paused = 0;
 
   constructor(options: ReadThrottleOptions) {
     this.#options = options;
@@ -78,6 +79,7 @@ export class ReadThrottle {
     peer.costUs += costUs;
     if (peer.costUs > readTurnUs && !peer.isPaused) {
       peer.isPaused = true;
+      this.#paused++;
       for (const { reader } of peer.connections) reader?.hold("throttled");
     }
     if (peer.costUs > readCutUs && connection.reader === undefined) this.#cut(connection, peer);
@@ -94,10 +96,13 @@ export class ReadThrottle {
   }
 
   #endTurn(): void {
+    const { readTurnUs, readPauseFactor, maxReadPauseMs } = this.#options.limits;
     for (const [key, peer] of this.#charged) {
-      this.#options.charge(key, peer.costUs / 1_000);
-      const pauseMs = Math.ceil((peer.costUs * this.#options.limits.readPauseFactor) / 1_000);
-      if (peer.costUs > this.#options.limits.readTurnUs) setTimeout(() => this.#resume(key, peer), pauseMs).unref();
+      const costMs = peer.costUs / 1_000;
+      this.#options.charge(key, costMs);
+      // The share of the time is for all that are paused together.
+      const pauseMs = Math.min(Math.ceil(costMs * readPauseFactor * this.#paused), maxReadPauseMs);
+      if (peer.costUs > readTurnUs) setTimeout(() => this.#resume(key, peer), pauseMs).unref();
       peer.costUs = 0;
     }
     this.#charged.clear();
@@ -105,6 +110,7 @@ export class ReadThrottle {
 
   #resume(key: string, peer: Peer): void {
     peer.isPaused = false;
+    this.#paused--;
     for (const { reader } of peer.connections) reader?.release("throttled");
     if (peer.connections.size === 0 && this.#peers.get(key) === peer) this.#peers.delete(key);
   }

@@ -7,6 +7,8 @@ export interface PacerOptions {
   readonly pauseMs: number;
   /** How long a connection waits before it is cut, in milliseconds. */
   readonly maxWaitMs: number;
+  /** Whether none of an address may begin now; never unless given. */
+  readonly isPaused?: (key: string) => boolean;
 }
 
 interface Waiting {
@@ -16,12 +18,13 @@ interface Waiting {
 }
 
 /** Creates the pacer. */
-export function createSessionPacer({ pauseMs, maxWaitMs }: PacerOptions) {
+export function createSessionPacer({ pauseMs, maxWaitMs, isPaused = never }: PacerOptions) {
   const queues = new Map<string, Set<Waiting>>();
 
   function beginNext(key: string, queue: Set<Waiting>): void {
     const oldestMs = performance.now() - maxWaitMs;
     for (const waiting of queue) {
+      if (waiting.sinceMs >= oldestMs && isPaused(key)) break;
       queue.delete(waiting);
       if (waiting.sinceMs < oldestMs) waiting.socket.destroy();
       if (waiting.socket.destroyed) continue;
@@ -59,4 +62,8 @@ export function createSessionPacer({ pauseMs, maxWaitMs }: PacerOptions) {
       setTimeout(beginNext, pauseMs, key, fresh);
     },
   };
+}
+
+function never(): boolean {
+  return false;
 }

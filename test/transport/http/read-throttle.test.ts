@@ -7,7 +7,7 @@ import { ReadThrottle } from "../../../src/transport/http/read-throttle.js";
 import { SocketReader } from "../../../src/transport/http/socket-reader.js";
 import { waitUntil } from "../../support/wait-until.js";
 
-const LIMITS = { readTurnUs: 100, readCutUs: 1_000, readPauseFactor: 1 };
+const LIMITS = { readTurnUs: 100, readCutUs: 1_000, readPauseFactor: 1, maxReadPauseMs: 5_000 };
 
 /** A reader that notes what happens to it. */
 class NotedReader extends SocketReader {
