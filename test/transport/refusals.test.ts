@@ -132,7 +132,7 @@ function send(session: ClientHttp2Session, headers: IncomingHttpHeaders, body: B
 
 for (const way of WAYS) {
   for (const protocol of way.protocols) {
-    it(`ends the stream of ${way.name}, over ${protocol}`, { timeout: 60_000 }, async () => {
+    it(`ends the stream of ${way.name}, over ${protocol}`, async () => {
       const session = connect(harness.url);
       session.on("error", () => {});
       const authorization = `Bearer ${owner.token}`;

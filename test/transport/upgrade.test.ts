@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
+import { waitUntil } from "../support/wait-until.js";
 import { type Running, SERVICE, startServer, TLS } from "./harness.js";
 
 const GET_GROUP = `${SERVICE}/GetGroup`;
@@ -192,6 +193,16 @@ for (const [name, open] of Object.entries(over)) {
   });
 }
 
+function isRefused(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on("error", () => resolve(true));
+  });
+}
+
 describe("Upgrade while the service stops, and of peers that leave", () => {
   it("ends with the response", async () => {
     const server = await startServer();
@@ -200,8 +211,9 @@ describe("Upgrade while the service stops, and of peers that leave", () => {
       proceed = resolve;
     });
     const got = exchange(connect(server.port, "127.0.0.1"), [call("slow") + get("/2", H2C) + get("/3")], 1);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await waitUntil(() => server.probe.calls.length > 0);
     const stopped = server.stop(5_000);
+    await waitUntil(() => isRefused(server.port));
     proceed();
     const { answers, closed } = await got;
     assert.deepEqual({ answers, closed }, { answers: ["slow"], closed: true });

@@ -37,6 +37,7 @@ export function fillEmptyTables(directory: string): void {
       INSERT INTO tickets VALUES ('A', 'code', '{ "b" : "x", "a" : 1.50 }', 9, NULL, NULL), ('t', 'code', '{}', 9, 'é', 1);
       INSERT INTO manifests SELECT uid, 'sha256:1', '{"z":9007199254740991,"10":1,"9":2}' FROM repos;
       INSERT INTO registry_events VALUES ('b', 1), ('B', 2), ('ä', 3), ('_', 4), ('a b', 5);
+      INSERT INTO revoked_tokens VALUES ('A', 'é', 9007199254740991), ('i', 'a', 1);
       INSERT INTO tag_marks SELECT uid, 'newest', -1 FROM repos;
       UPDATE deployments SET charts = '{"charts":["🌳"]}';
       INSERT INTO registry_settings SELECT uid, 1, 0 FROM groups WHERE parent_uid IS NULL ON CONFLICT DO NOTHING;
