@@ -240,6 +240,7 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   opened.add(metrics.close);
   metrics.add(
     readValue("arbor_workers", () => [...workers.values()].filter(({ isReady }) => isReady).length),
+    readValue("arbor_workers_configured", () => count),
     readValue("arbor_worker_exits_total", () => counts.exits),
     readValue("arbor_worker_scrapes_missed_total", () => counts.missed),
   );
