@@ -106,7 +106,8 @@ export class Recording {
 
 // Prometheus keeps its connection too, which matters while the service accepts none.
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-const SCRAPE_MS = 10_000;
+// Longer than a busy machine takes to answer.
+const SCRAPE_MS = 60_000;
 
 function readMetrics(url: string, isRepeated = false): Promise<string | undefined> {
   return new Promise((resolve) => {
