@@ -242,9 +242,14 @@ async function run(): Promise<void> {
     let [longest, pages, entries] = [0, 0, 0];
     for (let pageToken = ""; ; ) {
       let response: Page = {};
-      const tick = await takeShortest(turns, async () => {
-        response = await call(one, pageToken);
-      });
+      const tick = await takeShortest(
+        turns,
+        0,
+        async () => {
+          response = await call(one, pageToken);
+        },
+        4,
+      );
       longest = Math.max(longest, tick);
       pages++;
       entries += (response.subjects ?? response.grants ?? response.resources ?? response.groups ?? []).length;

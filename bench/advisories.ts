@@ -219,7 +219,7 @@ const url = `http://127.0.0.1:${port}`;
 const installation = await openInstallation({ mode: "create", settings });
 await fill(installation.store);
 const token = await issueToken(
-  { issuer: url, audience: url, identity: reader, lifeS: 3_600, nowMs: Date.now() },
+  { issuer: url, audience: url, identity: reader, lifeS: 3_600, atMs: Date.now() },
   installation.keys,
   randomIds,
 );

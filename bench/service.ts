@@ -48,7 +48,7 @@ async function tokensFor({ directory, tree }: Seeded, url: string): Promise<stri
     const tokens: string[] = [];
     for (let n = 0; n < IDENTITIES; n++) {
       const identity = identityUid(tree, n);
-      const request = { issuer: url, audience: url, identity, lifeS: 3600, nowMs };
+      const request = { issuer: url, audience: url, identity, lifeS: 3600, atMs: nowMs };
       tokens.push(await issueToken(request, installation.keys, randomIds));
     }
     return tokens;

@@ -53,6 +53,9 @@ export function startsProcesses(path) {
 const LONG = new Map([
   ["test/pg/store.test.ts", 36],
   ["test/e2e/workers.test.ts", 32],
+  ["test/e2e/worker-ends.test.ts", 60],
+  ["test/app/workers/parent.test.ts", 40],
+  ["test/pg/workers.test.ts", 15],
   ["test/pg/master-key.test.ts", 20],
   ["test/e2e/signals.test.ts", 18],
   ["test/pg/jobs.test.ts", 16],

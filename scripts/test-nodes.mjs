@@ -20,6 +20,8 @@ const FILES = [
   "test/transport/http/http1-response.test.ts",
   "test/transport/protocols.test.ts",
   "test/transport/rpc/grpc-framing.test.ts",
+  "test/transport/body-pieces.test.ts",
+  "test/transport/refusals.test.ts",
   "test/transport/limits.test.ts",
   "test/transport/streams.test.ts",
   "test/transport/rejections.test.ts",

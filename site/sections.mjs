@@ -27,6 +27,7 @@ export const sections = [
       "stubs",
       "access",
       "audit",
+      "token-leaked",
       "advisories",
       "migration",
     ],

@@ -245,6 +245,35 @@ test("no modules import each other in a circle, neither for types nor dynamicall
   }
 });
 
+/** Tests that need other programs or an idle machine, and those that start processes. */
+const SEPARATE =
+  /^test\/(?:pg|pack|browser|python|registry-e2e|promtool|proxies|packages|hostile|faults|failover|soak|e2e|app)\//;
+
+// A limit of wall-clock time fails on a machine with more to do than processors: test/support/stopwatch.ts measures
+// processor time, and time without waiting for a processor. Waits end by themselves (test/support/wait-until.ts). Those that
+// need an idle machine print times, or run alone.
+test("no test of one process has a limit of wall-clock time", () => {
+  const limits = [
+    /assert\.ok\([^;]*?\b(?:performance|Date)\.now\(\) - \w+ <[^=]/,
+    /\b(?:it|test)\([^;]*?, \{ timeout: \d/,
+  ];
+  const isLimited = (text: string) => limits.some((limit) => limit.test(text));
+  const files = filesIn("test").filter(
+    (file) => /\.test\.ts$/.test(file) && !SEPARATE.test(file) && file !== "test/architecture.test.ts",
+  );
+  assert.ok(files.length > 200, `${files.length} files`);
+  assert.deepEqual(
+    files.filter((file) => isLimited(readFileSync(file, "utf8"))),
+    [],
+  );
+  for (const planted of [
+    "assert.ok(performance.now() - start < 2_000);",
+    'it("ends", { timeout: 60_000 }, () => {});',
+  ]) {
+    assert.ok(isLimited(planted), planted);
+  }
+});
+
 // Native code may still be reading a session from inside one of its events.
 test("HTTP/2 sessions and streams are ended by one file alone", () => {
   const ends = /\b(?:session|stream)\w*\.(?:destroy|close|goaway)\(/;

@@ -36,6 +36,8 @@ export interface App {
   readonly metricsUrl: string | undefined;
   readonly requestMetrics: RequestMetrics;
   readonly installation: Installation;
+  /** Tells balancers to use another server, while all calls are still served. */
+  leave(): void;
   /**
    * Stops accepting, lets calls in flight finish, and closes the store.
    *
@@ -75,6 +77,8 @@ export interface WorkerParts {
   /** The port of the parent, which passes its connections. */
   readonly port: BoundPort;
   readonly failureNews: FailureNews;
+  /** Called at each step of a start that takes long. */
+  readonly noteProgress: () => void;
 }
 
 /** How long the last spans may take to be sent, at a stop and after an error that ends the process, in milliseconds. */
@@ -114,7 +118,10 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const tracing = await startTracing({ env: process.env, logger, version: VERSION });
   opened.add((drainMs) => tracing?.stop(drainMs === undefined ? FLUSH_MS : ABANDON_FLUSH_MS));
 
-  const storage = await openStoreArea({ settings, clock: options.clock, isWorker, logger, opened });
+  const storage = await openStoreArea({
+    ...{ settings, clock: options.clock, isWorker, logger, opened },
+    noteProgress: worker?.noteProgress,
+  });
   const { installation, store, clock } = storage;
   // Bound before the issuer exists, because with port 0 the port is a part of its URL. Connections wait until the server
   // starts.
@@ -169,15 +176,19 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
       isWorker ? "a worker has stopped" : "stopped",
     );
   };
+  const leave = () => {
+    leaving.abort();
+    server.leave();
+  };
   return {
     url,
     metricsUrl: metrics.url,
     requestMetrics,
     installation,
+    leave,
     async stop(reason = "stop", delayMs = 0) {
       if (delayMs > 0) {
-        leaving.abort();
-        server.leave();
+        leave();
         await sleep(delayMs);
       }
       await close(reason);

@@ -13,11 +13,11 @@ import { createMissingKeyError, hasSecrets, type MasterKeyFile, readMasterKey } 
 import { unavailable } from "../kernel/errors.js";
 import { describeFileFault } from "../kernel/files.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import type { DatabaseFaultEvent } from "../store/faults.js";
 import type { MigrationProgress } from "../store/migrate/phases.js";
 import { isExpansionNeeded } from "../store/migrate/state.js";
 import { MASTER_KEY_FILE } from "../store/sqlite/data-directory.js";
 import { describeDiskFaultOf } from "../store/sqlite/disk-faults.js";
-import type { DatabaseFaultEvent } from "../store/sqlite/faults.js";
 import { lockForWorkers, openSqlite } from "../store/sqlite/open.js";
 import type { Store } from "../store/store.js";
 import { createWorkGate } from "../store/work-gate.js";
@@ -50,7 +50,7 @@ export interface InstallationOptions {
   readonly exclusive?: boolean;
   /** Whether the process is a worker whose parent has called {@link lockInstallation}. */
   readonly isWorker?: boolean;
-  /** Called when a fault of the machine begins and ends, such as a full disk; for SQLite only. */
+  /** Called when a fault of the database begins and ends, such as a full disk, and each minute while calls fail. */
   readonly onFault?: (event: DatabaseFaultEvent) => void;
   /** Called every few seconds while a database of an older version is expanded. */
   readonly onMigration?: (progress: MigrationProgress) => void;
@@ -153,7 +153,7 @@ async function nameDataFault<T>(settings: Settings, work: () => Promise<T>): Pro
 }
 
 async function openDatabaseOf(options: InstallationOptions): Promise<Store> {
-  const { settings, mode, clock = systemClock } = options;
+  const { settings, mode, clock = systemClock, onFault } = options;
   if (mode === "read") {
     const { openSnapshot } = await import("../store/open-snapshot.js");
     return openSnapshot({ ...locateDatabase(settings), clock });
@@ -161,7 +161,15 @@ async function openDatabaseOf(options: InstallationOptions): Promise<Store> {
   const { databaseUrl: url, databaseDirectUrl: directUrl, databasePoolSize: poolSize } = settings;
   if (url === undefined) return openOrExpandSqlite(options);
   const { openPg } = await import("../store/pg/open.js");
-  return openPg({ url, directUrl, poolSize, tls: readDatabaseTls(settings), clock, create: mode === "create" });
+  return openPg({
+    url,
+    directUrl,
+    poolSize,
+    tls: readDatabaseTls(settings),
+    clock,
+    onFault,
+    create: mode === "create",
+  });
 }
 
 // A new key would decrypt nothing that is stored, and what it encrypts could not be decrypted after the old key is

@@ -70,6 +70,7 @@ export async function openMetrics(
       readValue("arbor_workers_configured", () => 1),
       readValue("arbor_worker_exits_total", () => 0),
       readValue("arbor_worker_scrapes_missed_total", () => 0),
+      readValue("arbor_worker_connections_refused_total", () => 0),
     );
   }
   const server = listen === "off" ? undefined : await listenOn(renderer, listen, logger);

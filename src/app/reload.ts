@@ -196,8 +196,15 @@ function watchMasterKey({ masterKey, store, logger }: MasterKeyWatchDeps): Maste
   let logged = masterKey.changes;
 
   async function check(isAsked: boolean): Promise<void> {
+    let stored: string | undefined;
     try {
-      const stored = await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK));
+      stored = await store.read((tx) => tx.settings.find(MASTER_KEY_CHECK));
+    } catch (err) {
+      // The file may be right. The store logs what its database has.
+      if (isAsked) logger.error({ err }, "the master key file was not read again: the database cannot be read");
+      return;
+    }
+    try {
       masterKey.reload(stored);
       rejected = "";
       // A value that only a new key decrypts makes the master key read its file as well.

@@ -14,7 +14,7 @@ import {
   isKnownVersion,
   type Link,
 } from "./chain.js";
-import { createHeadVerifier, type VerificationFailure } from "./verify.js";
+import { ChainContinuation } from "./continuation.js";
 
 export interface SealerDeps {
   readonly store: Store;
@@ -41,10 +41,12 @@ const MAX_BACKOFF_MS = 5_000;
 const MAX_RUN_MS = 1_000;
 /** The pause before rows of a chain that is not continued are checked again, in milliseconds. */
 const RETRY_MS = 10_000;
+/** How much of the time between two runs is for verifying older entries in the background, in milliseconds. */
+const VERIFY_MS = 20;
 /** On SQLite a batch blocks other writers for some 2 ms. */
 const BATCH_ROWS = 256;
 
-const unknownVersion: VerificationFailure = "its next row has a version that is not known here";
+const unknownVersion = "its next row has a version that is not known here";
 
 const NO_SEALER: SealerRow = { settledId: 0, passes: 0 };
 
@@ -65,8 +67,8 @@ export function createSealer(deps: SealerDeps): Job {
   const { store, keys, clock, onProblem, onStopped, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
   const watermark = createWatermark(store.lateCommitMs);
-  const headVerifier = createHeadVerifier(keys);
-  const reported = new Map<string, VerificationFailure>();
+  const continuation = new ChainContinuation({ store, keys, monotonic });
+  const reported = new Map<string, string>();
   let highestId = 0;
   /** All rows up to this id are sealed, except those of chains that are not continued. */
   let floor = 0;
@@ -75,6 +77,7 @@ export function createSealer(deps: SealerDeps): Job {
   let retryMs = 0;
   let hasSubscriptions = false;
   let subscriptionsMs = Number.NEGATIVE_INFINITY;
+  let verifiedMs = Number.NEGATIVE_INFINITY;
 
   // The reads that follow see every row up to the result; those of the last run may not have.
   function observeSettled(nowMs: number): number {
@@ -98,7 +101,7 @@ export function createSealer(deps: SealerDeps): Job {
       return tx.auditChain.listUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
     });
     if (oldest === undefined) floor = Math.max(floor, settled);
-    return oldest !== undefined;
+    return oldest !== undefined || isVerificationDue(nowMs);
   }
 
   async function sealUnsealed(run: JobRun): Promise<number> {
@@ -160,7 +163,7 @@ export function createSealer(deps: SealerDeps): Job {
     // Signed before the transaction, which may await nothing but its own statements.
     const batch = await buildBatch(accepted, trusted, keys.getAuditSigningKey(), clock());
     if (!(await run.write((tx) => commit(tx, batch, { settledId, passes: sealer.passes })))) return undefined;
-    for (const head of batch.heads) headVerifier.remember(head);
+    for (const head of batch.heads) continuation.remember(head);
     return accepted.length;
   }
 
@@ -172,20 +175,35 @@ export function createSealer(deps: SealerDeps): Job {
   ): Promise<ReadonlyMap<string, Link>> {
     const trusted = new Map<string, Link>();
     for (const [rootUid, { head, lastSeq }] of ends) {
-      const failure = unknown.has(rootUid) ? unknownVersion : await headVerifier.check(rootUid, head, lastSeq);
+      const failure = unknown.has(rootUid) ? unknownVersion : await continuation.findFailure(rootUid, head, lastSeq);
       if (failure === undefined) {
         trusted.set(rootUid, head ?? CHAIN_START);
         reported.delete(rootUid);
         onStopped?.(reported.size);
-      } else if (reported.get(rootUid) !== failure) {
-        reported.set(rootUid, failure);
-        onStopped?.(reported.size);
-        onProblem(
-          `the audit log of ${formatLogName(rootUid)} is sealed no further: ${failure}; run arbor audit verify`,
-        );
+      } else {
+        report(rootUid, failure);
       }
     }
     return trusted;
+  }
+
+  function report(rootUid: string, failure: string): void {
+    if (reported.get(rootUid) === failure) return;
+    reported.set(rootUid, failure);
+    onStopped?.(reported.size);
+    onProblem(`the audit log of ${formatLogName(rootUid)} is sealed no further: ${failure}; run arbor audit verify`);
+  }
+
+  // After what is new is sealed, because events wait for that.
+  async function verifyOlder(signal: AbortSignal): Promise<void> {
+    const nowMs = monotonic();
+    if (!isVerificationDue(nowMs) || signal.aborted) return;
+    verifiedMs = nowMs;
+    for (const [rootUid, failure] of await continuation.verifyMore(nowMs + VERIFY_MS)) report(rootUid, failure);
+  }
+
+  function isVerificationDue(nowMs: number): boolean {
+    return continuation.hasMore && nowMs - verifiedMs >= INTERVAL_MS;
   }
 
   // Returns false when another node sealed since the batch was read.
@@ -206,7 +224,11 @@ export function createSealer(deps: SealerDeps): Job {
     runsAtStop: true,
     nextPauseMs: () => (hasSubscriptions ? EVENTS_INTERVAL_MS : undefined),
     hasWork,
-    run: sealUnsealed,
+    async run(run) {
+      const sealed = await sealUnsealed(run);
+      await verifyOlder(run.signal);
+      return sealed;
+    },
   };
 }
 

@@ -241,75 +241,13 @@ export async function findCheckpointFault(
   return state === "forged" ? { seq, what: "the signature of the checkpoint is wrong" } : undefined;
 }
 
-// Reads the keys again where one is missing, because another node may have generated it.
-async function verifyWithNewestKeys(
+/** Verifies a signature, and reads the keys again where one is missing, because another node may have generated it. */
+export async function verifyWithNewestKeys(
   keys: Pick<AuditKeys, "refresh">,
   verify: () => Promise<SignatureState>,
 ): Promise<SignatureState> {
   const state = await verify();
   return state === "unknown key" ? keys.refresh().then(verify) : state;
-}
-
-// Before the sealer continues a chain, it verifies the signed head alone.
-
-/** Why a chain must not be continued. */
-export type VerificationFailure =
-  | "its chain has no signed head"
-  | "its signed head is missing"
-  | "its chain does not end at its signed head"
-  | "its head was replaced by an older one"
-  | "its head was replaced by another one"
-  | "its head is signed with an unknown key"
-  | "the signature of its head is wrong"
-  | "its next row has a version that is not known here";
-
-/** The largest number of remembered heads; the signatures of others are verified again. */
-const MAX_REMEMBERED = 10_000;
-
-/**
- * Creates the verifier that the end of a chain is the signed one. Remembered heads save a verification per batch, and
- * reveal heads that were replaced by older ones.
- */
-export function createHeadVerifier(keys: AuditVerifyingKeys) {
-  const remembered = new Map<string, AuditHead>();
-
-  function remember(head: AuditHead): void {
-    remembered.delete(head.rootUid);
-    remembered.set(head.rootUid, head);
-    const [oldest] = remembered.keys();
-    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-  }
-
-  async function verifySignature(head: AuditHead): Promise<VerificationFailure | undefined> {
-    const state = await verifyWithNewestKeys(keys, () => verifyHead(head, keys.findAuditVerifyingKey));
-    if (state === "unknown key") return "its head is signed with an unknown key";
-    return state === "forged" ? "the signature of its head is wrong" : undefined;
-  }
-
-  return {
-    /** Remembers a head that this node signed. */
-    remember,
-    /** Verifies the end of a chain; undefined when the chain may be continued. */
-    async check(
-      rootUid: string,
-      head: AuditHead | undefined,
-      lastSeq: number,
-    ): Promise<VerificationFailure | undefined> {
-      const known = remembered.get(rootUid);
-      if (head === undefined) {
-        if (lastSeq > 0) return "its chain has no signed head";
-        return known === undefined ? undefined : "its signed head is missing";
-      }
-      if (head.seq !== lastSeq) return "its chain does not end at its signed head";
-      if (known !== undefined && head.seq < known.seq) return "its head was replaced by an older one";
-      if (known !== undefined && head.seq === known.seq) {
-        return head.hash === known.hash ? undefined : "its head was replaced by another one";
-      }
-      const failure = await verifySignature(head);
-      if (failure === undefined) remember(head);
-      return failure;
-    },
-  };
 }
 
 // The end of a chain that a verifier has seen before. Signatures cannot show that the end was cut off together with

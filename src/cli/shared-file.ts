@@ -6,14 +6,20 @@ import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDiskFault } from "../kernel/disk-errors.js";
 import { openNewFile } from "../kernel/new-file.js";
 import { Code, CommandError } from "./errors.js";
 
-/** The age at which a lock is stale, in milliseconds. Requests under a lock have far shorter deadlines. */
-const STALE_MS = 60_000;
+/** The age at which a lock is stale, in milliseconds. The requests under one take at most 10 s each. */
+const STALE_MS = 30_000;
+/**
+ * The same for a file without its text, which is written at once, and for the guard, which is removed at once: the process
+ * was killed between, or the disk is full.
+ */
+const UNFINISHED_MS = 5_000;
 
-/** How long to wait for a lock, in milliseconds. */
-const WAIT_MS = 30_000;
+/** How long to wait for a lock, in milliseconds: until one that nobody holds is stale, and its guard as well. */
+const WAIT_MS = STALE_MS + 3 * UNFINISHED_MS;
 
 const POLL_MS = 50;
 
@@ -35,8 +41,7 @@ export async function withLock<T>(lock: string, work: () => Promise<T>, waitMs =
   try {
     return await work();
   } finally {
-    // Not removed if it is the lock of another process, which took over because this one was suspended for over a
-    // minute.
+    // Not removed if it is the lock of another process, which took over because this one was suspended for too long.
     if ((await readText(lock)) === owner) await rm(lock, { force: true });
     releaseInterrupts();
   }
@@ -60,6 +65,8 @@ async function createFile(file: string, text: string): Promise<boolean> {
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    // On a full disk the file exists, and has no text.
+    if (isDiskFault(error)) await rm(file, { force: true }).catch(() => {});
     throw error;
   }
 }
@@ -67,7 +74,7 @@ async function createFile(file: string, text: string): Promise<boolean> {
 async function isStale(lock: string): Promise<boolean> {
   const found = await stat(lock).catch(() => undefined);
   if (found === undefined) return false;
-  if (Date.now() - found.mtimeMs > STALE_MS) return true;
+  if (Date.now() - found.mtimeMs > (found.size === 0 ? UNFINISHED_MS : STALE_MS)) return true;
   const [namespace, pid = ""] = (await readText(lock)).split(" ");
   return namespace === pidNamespace() && /^[1-9]\d*$/.test(pid) && !isRunning(Number(pid));
 }
@@ -76,7 +83,10 @@ async function isStale(lock: string): Promise<boolean> {
 // process that creates the guard file checks again and removes the lock.
 async function breakStale(lock: string): Promise<void> {
   const guard = guardPath(lock);
-  if (!(await createFile(guard, ""))) return;
+  if (!(await createFile(guard, ""))) {
+    if (await isStale(guard)) await rm(guard, { force: true });
+    return;
+  }
   try {
     if (await isStale(lock)) await rm(lock, { force: true });
   } finally {
@@ -151,6 +161,28 @@ export async function replaceFile(file: string, text: string, mode: number): Pro
     throw error;
   }
   await syncDirectory(dirname(file));
+}
+
+/**
+ * Finds out whether {@link replaceFile} can write a file of some size.
+ *
+ * @throws Error of the operating system when it cannot
+ */
+export async function assertReplaceable(file: string, bytes: number): Promise<void> {
+  const draft = `${file}.new`;
+  await rm(draft, { force: true });
+  try {
+    const descriptor = openNewFile(draft);
+    try {
+      // Not zeros, for which some file systems need no room.
+      writeFileSync(descriptor, Buffer.alloc(bytes, "x"));
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } finally {
+    await rm(draft, { force: true }).catch(() => {});
+  }
 }
 
 // Makes the rename durable. Errors are ignored, because some file systems cannot sync directories.

@@ -1,15 +1,14 @@
 // Verification of the events that the service delivers to a sink: who has signed one, for which subscription, and
-// that its data is what was signed.
+// that its data and its attributes are what was signed.
 import { createHash } from "node:crypto";
+import { types } from "node:util";
 import type { JWTVerifyGetKey } from "jose";
 import { assertMayCarryToken, serviceUrl } from "./token-source.js";
 
 /** How old the token of an event may be, in seconds: the service makes one for each attempt. */
 const MAX_AGE_SECONDS = 300;
-/** How far the clocks of the service and of this machine may differ, in seconds. */
-const TOLERANCE_SECONDS = 30;
-/** How long what was verified is remembered: no token is valid for longer. */
-const REMEMBER_MS = (MAX_AGE_SECONDS + 2 * TOLERANCE_SECONDS) * 1_000;
+/** How far the clocks of the service and of this machine may differ unless set, in seconds. */
+const TOLERANCE_SECONDS = 300;
 /** How long the discovery document of the issuer may take, in milliseconds. */
 const DISCOVERY_MS = 10_000;
 /** The audience of all tokens of events. */
@@ -23,6 +22,15 @@ export interface EventVerifierOptions {
   readonly issuer: string;
   /** The uid of the group that the subscription is in. */
   readonly group: string;
+  /** The uid of the subscription. With it, a token for another subscription of the group is refused. */
+  readonly subscription?: string;
+  /**
+   * Whether to refuse tokens that prove neither the attributes nor the subscription: those of a service before version 1.8.
+   * Unless set they are accepted, and of their events only the data is proven.
+   */
+  readonly requireAttributes?: boolean;
+  /** How far the clocks of the service and of this machine may differ in either direction, in seconds; 300 unless set. */
+  readonly toleranceSeconds?: number;
   /** Tells the time in epoch milliseconds; tests replace it. */
   readonly clock?: () => number;
 }
@@ -74,7 +82,7 @@ export class EventRejected extends Error {
 /**
  * Verifies a request.
  *
- * @param body the body exactly as it was received
+ * @param body the raw body, exactly as it was received: not what a parser made of it
  * @throws EventRejected for a request that is no event of the service for the group
  */
 export type VerifyEvent = (headers: EventHeaders, body: Uint8Array | string) => Promise<VerifiedEvent>;
@@ -84,24 +92,34 @@ export type VerifyEvent = (headers: EventHeaders, body: Uint8Array | string) => 
  * they change. It remembers for some minutes which tokens it has accepted, and accepts none twice; each attempt of the
  * service has its own.
  *
- * @throws TypeError for an issuer whose keys could be replaced on the way
+ * @throws TypeError for an issuer whose keys could be replaced on the way, for an empty uid, and for a tolerance that is no
+ * number of seconds
  */
-export function eventVerifier({ issuer, group, clock = Date.now }: EventVerifierOptions): VerifyEvent {
+export function eventVerifier(options: EventVerifierOptions): VerifyEvent {
+  const { issuer, group, subscription, requireAttributes = false } = options;
+  const { toleranceSeconds = TOLERANCE_SECONDS, clock = Date.now } = options;
   assertMayCarryToken(serviceUrl(issuer, "issuer"), "issuer");
   if (group === "") throw new TypeError("group must be the uid of a group");
+  if (subscription === "") throw new TypeError("subscription must be the uid of a subscription");
+  if (!(toleranceSeconds >= 0 && toleranceSeconds < Number.POSITIVE_INFINITY))
+    throw new TypeError("toleranceSeconds must be a number of seconds from 0");
   const getKey = createKeySource(issuer);
-  const tokens = new RecentTexts();
-  const ids = new RecentTexts();
+  // No token is accepted for longer.
+  const rememberMs = (MAX_AGE_SECONDS + 2 * toleranceSeconds) * 1_000;
+  const tokens = new RecentTexts(rememberMs);
+  const ids = new RecentTexts(rememberMs);
 
   return async function verifyEvent(headers, body) {
+    if (typeof body !== "string" && !types.isUint8Array(body))
+      throw new EventRejected(400, "verifyEvent needs the raw body, as bytes or text: this one was parsed already");
     const received = listHeaders(headers);
     const token = readToken(received.find(([name]) => name === "authorization")?.[1]);
-    const { specversion, id, source, type, subject = "", time = "", ...extensions } = readAttributes(received);
+    const attributes = readAttributes(received);
+    const { specversion, id, source, type, subject = "", time = "", ...extensions } = Object.fromEntries(attributes);
     if (specversion !== "1.0") throw new EventRejected(400, "ce-specversion must be 1.0");
     if (!id || !source || !type) throw new EventRejected(400, "ce-id, ce-source and ce-type are required");
     const nowMs = clock();
-    const signed = await verifyToken(token, nowMs);
-    if (signed !== digestOf(body)) throw new EventRejected(403, "the data is not what was signed");
+    assertProven(await verifyToken(token, nowMs), body, attributes);
     // Only after all other checks, so that nobody fills the memory with tokens of their own.
     // The signature is left out: whoever has one can write others that are valid, such as with ES256.
     const unsigned = token.slice(0, token.lastIndexOf("."));
@@ -113,22 +131,42 @@ export function eventVerifier({ issuer, group, clock = Date.now }: EventVerifier
     return { id, type, source, subject, time, extensions, data, repeated };
   };
 
-  async function verifyToken(token: string, nowMs: number): Promise<unknown> {
+  function assertProven(claim: WebhookClaim, body: Uint8Array | string, attributes: Attributes): void {
+    if (claim.digest !== digestOf(body)) throw new EventRejected(403, "the data is not what was signed");
+    if (requireAttributes && (claim.attributes === undefined || claim.subscription === undefined))
+      throw new EventRejected(403, "the token does not prove the attributes: the service is older than version 1.8");
+    if (claim.attributes !== undefined && claim.attributes !== digestOf(formatAttributes(attributes)))
+      throw new EventRejected(403, "the attributes are not what was signed");
+    if (subscription !== undefined && claim.subscription !== undefined && claim.subscription !== subscription)
+      throw new EventRejected(403, "the token is for another subscription of the group");
+  }
+
+  async function verifyToken(token: string, nowMs: number): Promise<WebhookClaim> {
     // Loaded only where there is something to verify: most programs that use the client make calls.
     const { jwtVerify } = await import("jose");
     try {
-      const { payload } = await jwtVerify<{ readonly webhook?: { readonly digest?: unknown } }>(token, getKey, {
+      const { payload } = await jwtVerify<{ readonly webhook?: WebhookClaim }>(token, getKey, {
         ...{ issuer, audience: AUDIENCE, subject: `webhook:${group}`, algorithms: ALGORITHMS },
-        ...{ maxTokenAge: MAX_AGE_SECONDS, clockTolerance: TOLERANCE_SECONDS, requiredClaims: ["exp"] },
+        ...{ maxTokenAge: MAX_AGE_SECONDS, clockTolerance: toleranceSeconds, requiredClaims: ["exp"] },
         currentDate: new Date(nowMs),
       });
-      return payload.webhook?.digest;
+      return payload.webhook ?? {};
     } catch (error) {
       if (error instanceof EventRejected) throw error;
       throw new EventRejected(403, describeTokenError(error), error);
     }
   }
 }
+
+/** What a token proves. Services before version 1.8 have the digest of the data alone. */
+interface WebhookClaim {
+  readonly digest?: unknown;
+  readonly attributes?: unknown;
+  readonly subscription?: unknown;
+}
+
+/** The values of attributes by their names; those that are empty are absent. */
+type Attributes = ReadonlyMap<string, string>;
 
 function describeTokenError(error: unknown): string {
   const { code, claim } = error as { readonly code?: unknown; readonly claim?: unknown };
@@ -148,16 +186,26 @@ type Header = readonly [name: string, value: string];
 
 function listHeaders(headers: EventHeaders): Header[] {
   const pairs = headers instanceof Headers ? [...headers] : Object.entries(headers);
-  return pairs.flatMap(([name, value]) => (typeof value === "string" ? [[name.toLowerCase(), value] as const] : []));
+  return pairs.flatMap(([name, values = []]) => [values].flat().map((value) => [name.toLowerCase(), value] as const));
 }
 
-// CloudEvents HTTP binding 1.0, section 3.1.3.1: values are percent-encoded.
-function readAttributes(headers: readonly Header[]): Readonly<Record<string, string>> {
-  const attributes: Record<string, string> = {};
-  for (const [name, value] of headers) {
-    if (name.startsWith("ce-")) attributes[name.slice("ce-".length)] = decode(value);
+// CloudEvents HTTP binding 1.0, section 3.1.3: names have the prefix `ce-`, and values are percent-encoded. An attribute has
+// one value: of two, the one that is verified might not be the one that another reader of the request takes.
+function readAttributes(headers: readonly Header[]): Attributes {
+  const attributes = new Map<string, string>();
+  for (const [header, value] of headers) {
+    if (!header.startsWith("ce-") || value === "") continue;
+    const name = header.slice("ce-".length);
+    if (attributes.has(name)) throw new EventRejected(400, `${header} has more than one value`);
+    attributes.set(name, decode(value));
   }
   return attributes;
+}
+
+// The form is that of docs/events.md: one line for each attribute, with the length of its value before that.
+function formatAttributes(attributes: Attributes): string {
+  const sorted = [...attributes].sort(([one], [other]) => (one < other ? -1 : 1));
+  return sorted.map(([name, value]) => `${name}=${Buffer.byteLength(value)}:${value}\n`).join("");
 }
 
 function decode(value: string): string {
@@ -212,8 +260,13 @@ async function discover(issuer: string): Promise<JWTVerifyGetKey> {
 
 /** Texts that were added within the last minutes, as hashes: a text may be long. */
 class RecentTexts {
+  readonly #rememberMs: number;
   // In the order in which they were added.
   readonly #until = new Map<string, number>();
+
+  constructor(rememberMs: number) {
+    this.#rememberMs = rememberMs;
+  }
 
   has(text: string, nowMs: number): boolean {
     return (this.#until.get(hash(text)) ?? 0) > nowMs;
@@ -226,7 +279,7 @@ class RecentTexts {
     }
     const key = hash(text);
     this.#until.delete(key);
-    this.#until.set(key, nowMs + REMEMBER_MS);
+    this.#until.set(key, nowMs + this.#rememberMs);
   }
 }
 

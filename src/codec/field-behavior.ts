@@ -1,6 +1,6 @@
-import { type DescEnumValue, type DescField, ScalarType } from "@bufbuild/protobuf";
+import { type DescEnumValue, type DescField, type DescMessage, type DescOneof, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
-import { hasBehavior, hasPresence } from "./fields.js";
+import { hasBehavior, isEmptyValid } from "./fields.js";
 import type { Comments } from "./proto-comments.js";
 
 // The published messages have few google.api.field_behavior options, those of version 1 none, and options must not be
@@ -36,11 +36,19 @@ export function isDocumentedRequired(field: DescField, comments: Comments): bool
 }
 
 /**
- * Whether the service rejects a request without the field, by its options or by its comment. A boolean without presence
- * is never required, because false and absent are the same.
+ * Whether the service rejects a request without the field, by its options or by its comment; see
+ * {@link isEmptyValid}.
  */
 export function isRequiredInput(field: DescField, comments: Comments): boolean {
-  return isDocumentedRequired(field, comments) && (field.scalar !== ScalarType.BOOL || hasPresence(field));
+  return isDocumentedRequired(field, comments) && !isEmptyValid(field);
+}
+
+/**
+ * The oneofs of a message of which the service rejects a request without any member, by their comments. A oneof of one
+ * member is none: that member is required by its own comment.
+ */
+export function findRequiredOneofs(desc: DescMessage, comments: Comments): readonly DescOneof[] {
+  return desc.oneofs.filter((oneof) => oneof.fields.length > 1 && REQUIRED.test(commentOf(oneof, comments)));
 }
 
 /** Whether a request of a batch may omit the field, because the batch has it for all of its requests (AIP-233). */
@@ -78,7 +86,7 @@ export function isOffered({ name, parent }: DescEnumValue, comments: Comments): 
   return !NOT_OFFERED.test(comments(`${parent.typeName}.${name}`));
 }
 
-/** The comment of a field; empty if it has none. */
-export function commentOf(field: DescField, comments: Comments): string {
-  return comments(`${field.parent.typeName}.${field.name}`);
+/** The comment of a field or oneof; empty if it has none. */
+export function commentOf({ parent, name }: DescField | DescOneof, comments: Comments): string {
+  return comments(`${parent.typeName}.${name}`);
 }

@@ -12,6 +12,7 @@ import {
   hasOption,
   isMessage,
   type Message,
+  ScalarType,
 } from "@bufbuild/protobuf";
 import type { GenExtension } from "@bufbuild/protobuf/codegenv2";
 import type { EnumValueOptions, FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
@@ -112,6 +113,14 @@ const IMPLICIT = 2;
 /** Whether a field has presence, so that unset differs from zero. Lists and maps have none. */
 export function hasPresence(field: DescField): boolean {
   return field.presence !== IMPLICIT;
+}
+
+/**
+ * Whether the empty value of the field is a value like others, so that no request is rejected for it, even if the field
+ * is required: a map, or a boolean without presence.
+ */
+export function isEmptyValid(field: DescField): boolean {
+  return field.fieldKind === "map" || (field.scalar === ScalarType.BOOL && !hasPresence(field));
 }
 
 export function isDefault(value: unknown): boolean {

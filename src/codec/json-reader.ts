@@ -150,12 +150,14 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
 }
 
 // Null is a value of Value and NullValue; for all other types it means that the field is not set.
-function takesNull({ fieldKind, message, enum: values }: DescField): boolean {
+/** Whether null is a value of the field; for all others it means not set. */
+export function takesNull({ fieldKind, message, enum: values }: DescField): boolean {
   if (fieldKind === "list" || fieldKind === "map") return false;
   return isNullable(message?.typeName ?? values?.typeName);
 }
 
-function isNullable(typeName: string | undefined): boolean {
+/** Whether null is a value of the type. */
+export function isNullable(typeName: string | undefined): boolean {
   return typeName === "google.protobuf.Value" || typeName === "google.protobuf.NullValue";
 }
 

@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { runSync } from "../kernel/time.js";
 
-/** The comment of a message, field, enum, value, service or method by its full name; empty if it has none. */
+/** The comment of a message, field, oneof, enum, value, service or method by its full name; empty if it has none. */
 export type Comments = (fullName: string) => string;
 
 // Field numbers of the descriptor messages, for the paths in source info.
@@ -20,6 +20,7 @@ const FILE_SERVICE = 6;
 const MESSAGE_FIELD = 2;
 const MESSAGE_NESTED = 3;
 const MESSAGE_ENUM = 4;
+const MESSAGE_ONEOF = 8;
 const ENUM_VALUE = 2;
 const SERVICE_METHOD = 2;
 
@@ -63,6 +64,7 @@ function collect(file: FileDescriptorProto, found: Map<string, string>): void {
     const name = `${prefix}.${desc.name}`;
     note(name, path);
     for (const [i, field] of desc.field.entries()) note(`${name}.${field.name}`, [...path, MESSAGE_FIELD, i]);
+    for (const [i, oneof] of desc.oneofDecl.entries()) note(`${name}.${oneof.name}`, [...path, MESSAGE_ONEOF, i]);
     for (const [i, nested] of desc.nestedType.entries()) visitMessage(nested, name, [...path, MESSAGE_NESTED, i]);
     for (const [i, nested] of desc.enumType.entries()) visitEnum(nested, name, [...path, MESSAGE_ENUM, i]);
   };

@@ -4,8 +4,17 @@ import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { EventAttributes_Audience, events } from "#gen/chainguard/annotations/annotations_pb.js";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { readOption } from "../codec/fields.js";
-import { type JsonFields, REGISTRY_PUSH } from "../kernel/audit-body.js";
-import { isUidp, isWithin, parentOf, rootOf } from "../kernel/uidp.js";
+import {
+  findEventPart,
+  findMembers,
+  hashBody,
+  isBatch,
+  isDeletion,
+  type JsonFields,
+  PUBLISHED_TYPES,
+  REGISTRY_PUSH,
+} from "../kernel/audit-body.js";
+import { isWithin, parentOf, rootOf } from "../kernel/uidp.js";
 import type { StoredAuditRow } from "../store/tables/audit.js";
 
 /** An event as it is delivered. */
@@ -14,7 +23,10 @@ export interface CloudEvent {
   readonly id: string;
   readonly type: string;
   readonly source: string;
-  /** The uid of the resource; of several, joined by commas. Empty for a registration. */
+  /**
+   * The uid of the resource; of a batch those of its resources, joined by commas, or where these are too long the uid of what
+   * they are in. Empty for a registration.
+   */
   readonly subject: string;
   /** RFC 3339. */
   readonly time: string;
@@ -33,13 +45,15 @@ export interface CloudEvent {
 /** Which rows of the audit log are events, and what they look like. */
 export type CloudEvents = ReturnType<typeof createCloudEvents>;
 
-type EventRow = Pick<StoredAuditRow, "id" | "type" | "method" | "subjectUid" | "actorUid" | "timeMs">;
+type EventRow = Pick<StoredAuditRow, "id" | "type" | "method" | "subjectUid" | "actorUid" | "timeMs" | "bodyHash">;
 
 /** A stored body; see kernel/audit-body. */
 interface StoredBody {
   readonly type?: string;
   readonly before?: JsonFields;
   readonly after?: JsonFields;
+  readonly beforeDigest?: JsonFields;
+  readonly afterDigest?: JsonFields;
 }
 
 /** What is known of a type of event from the methods that declare it. */
@@ -50,7 +64,8 @@ interface EventType {
   path: string;
 }
 
-const PREFIX = "dev.chainguard.";
+/** The longest subject, in bytes. Many servers refuse a header field that is longer. */
+const MAX_SUBJECT = 4_000;
 /** Deletions in version 1 of these have a body without fields. */
 const BARE_DELETIONS = /\.(?:account_associations|external_group_role_mappings|subscription)\.deleted\.v1$/;
 
@@ -58,7 +73,8 @@ const BARE_DELETIONS = /\.(?:account_associations|external_group_role_mappings|s
 export function listEventMethods(methods: Iterable<DescMethod>): (readonly [string, DescMethod])[] {
   return [...methods].flatMap((method) => {
     const declared = readOption(method, events);
-    const isSent = declared?.audience === EventAttributes_Audience.CUSTOMER && declared.type.startsWith(PREFIX);
+    const isSent =
+      declared?.audience === EventAttributes_Audience.CUSTOMER && declared.type.startsWith(PUBLISHED_TYPES);
     return isSent ? [[declared.type, method] as const] : [];
   });
 }
@@ -105,21 +121,34 @@ export function createCloudEvents({
     return byType.has(type);
   }
 
-  /** @param stored the body of the row; undefined where it has none */
-  function build(row: EventRow, stored: string | undefined): CloudEvent {
+  /**
+   * @param stored the body of the row; undefined where it has none
+   * @returns the event, or why it cannot be sent as it was: older versions have recorded less of some changes, and a log may
+   * have been changed
+   */
+  function build(row: EventRow, stored: string | undefined): CloudEvent | string {
     const { type, subjectUid, actorUid, timeMs } = row;
     const { stable, path = "" } = byType.get(type) ?? {};
-    const body = (stored === undefined ? {} : JSON.parse(stored)) as StoredBody;
+    // What the log cannot prove is not sent.
+    if (hashBody(stored ?? "") !== row.bodyHash) return "the audit log was changed";
+    const body = (stored ? JSON.parse(stored) : {}) as StoredBody;
+    const needed = findEventPart(type);
+    const part = needed && body[needed];
+    if (needed !== undefined && part === undefined) {
+      const isDigest = body[`${needed}Digest`] !== undefined;
+      return `the version that made the change has recorded ${isDigest ? "only a digest of its body" : "no body of it"}`;
+    }
     const method = byPath.get(row.method) ?? stable;
     const message = messages.get(body.type ?? "");
-    const after = message && body.after ? keepPublished(message, body.after) : body.after;
-    const shown = isDeletion(type) ? buildDeletion(row, body, method) : after;
-    const members = listMembers(type, body);
-    const subject = type.endsWith(".registered.v1") ? "" : (members?.join(",") ?? subjectUid);
+    const members = part && isBatch(type) ? listUids(part) : undefined;
+    if (isBatch(type) && members === undefined) return "the audit log does not name what the batch has changed";
+    const shown = isDeletion(type)
+      ? buildDeletion(row, members, method)
+      : part && (message ? keepPublished(message, part) : part);
     const isPush = type === REGISTRY_PUSH;
     const data = { actor: { subject: actorUid, act: {} }, body: shown ?? {} };
     return {
-      ...{ id: formatEventUuid(formatId(row.id)), type, subject },
+      ...{ id: formatEventUuid(formatId(row.id)), type, subject: formatSubject(type, subjectUid, members) },
       source: isPush ? registryHost : `${baseUrl}${path}`,
       time: new Date(timeMs).toISOString(),
       group: groupOf(type, members?.[0] ?? subjectUid),
@@ -177,37 +206,32 @@ function readCollection(method: DescMethod): string {
   return path.replace(/\/?\{.*$/, "").replace(/(?::\w+|\/batch)$/, "");
 }
 
-function isDeletion(type: string): boolean {
-  return /\.deleted(?:\.batch)?\.v1$/.test(type);
-}
-
 // The request of the deletion: the uid in the field that names the resource, and of a batch the uids of its members.
-function buildDeletion({ type, subjectUid }: EventRow, body: StoredBody, method: DescMethod | undefined): JsonFields {
+function buildDeletion(
+  { type, subjectUid }: EventRow,
+  members: readonly string[] | undefined,
+  method: DescMethod | undefined,
+): JsonFields {
   if (method === undefined) return {};
   const isV1 = !/\.v\d/.test(method.parent.typeName);
   if (isV1 && BARE_DELETIONS.test(type)) return {};
   const [first, ...others] = method.input.fields;
   const list = others.find(({ fieldKind }) => fieldKind === "list");
-  const members = listMembers(type, body);
   return {
     ...(first && { [first.jsonName]: subjectUid }),
     ...(list && members && { [list.jsonName]: members }),
   };
 }
 
-// The uids of the members of a batch; undefined for a change of one resource.
-function listMembers(type: string, { before, after }: StoredBody): string[] | undefined {
-  if (!type.endsWith(".batch.v1")) return undefined;
-  const list = Object.values(after ?? before ?? {}).find(
-    (value): value is readonly JsonFields[] => Array.isArray(value) && value.length > 0 && isResource(value[0]),
-  );
-  return list?.map(({ uid, id = uid }) => String(id));
+function listUids(part: JsonFields): string[] | undefined {
+  return findMembers(part)?.map(({ uid, id = uid }) => String(id));
 }
 
-function isResource(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const { uid, id = uid } = value as JsonFields;
-  return typeof id === "string" && isUidp(id);
+// All members or none: a receiver would take a part of them for all. The body has all of them.
+function formatSubject(type: string, subjectUid: string, members: readonly string[] | undefined): string {
+  if (type.endsWith(".registered.v1")) return "";
+  const joined = members?.join(",");
+  return joined === undefined || joined.length > MAX_SUBJECT ? subjectUid : joined;
 }
 
 function groupOf(type: string, uid: string): string {

@@ -18,8 +18,7 @@ import {
   type TestRequest,
 } from "#gen/arbor/events/v1/events_pb.js";
 import { type EventTailDeps, followEvents } from "../audit/event-tail.js";
-import { hashBody } from "../kernel/audit-body.js";
-import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import { type FieldViolation, failedPrecondition, invalidArgument } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
 import { isUidp, isWithin } from "../kernel/uidp.js";
 import type { Caller } from "../pipeline/auth/caller.js";
@@ -32,7 +31,8 @@ import type { ListedDelivery } from "../store/events/deliveries.js";
 import type { DeliveryState, SuspendReason } from "../store/tables/events.js";
 import type { SubscriptionRow } from "../store/tables/groups.js";
 import type { Tx } from "../store/transaction.js";
-import { type CloudEvents, formatEventUuid, parseEventUuid } from "./cloud-event.js";
+import { listAttributes } from "./attributes.js";
+import { type CloudEvent, type CloudEvents, formatEventUuid, parseEventUuid } from "./cloud-event.js";
 import {
   listDeliveries as listStored,
   readState,
@@ -122,8 +122,17 @@ export function eventsV1(deps: EventsServiceDeps) {
       const auditId = eventIds.parse(parseEventUuid(eventId) ?? "");
       if (auditId === undefined) throw invalidArgument({ field: "eventId", rule: "must be the id of an event" });
       await redeliverOne(tx, subscription, { auditId, eventId }, events.isEvent, clock());
+      await assertWhole(tx, auditId);
     }
     return showState(tx, subscription);
+  }
+
+  // Delivery would only find that the event cannot be sent.
+  async function assertWhole(tx: Tx, auditId: number): Promise<void> {
+    const row = await tx.auditEvents.find(auditId);
+    if (row === undefined) return;
+    const event = events.build(row, (await tx.audit.readBodies([row])).get(auditId));
+    if (typeof event === "string") throw failedPrecondition("EVENT_NOT_WHOLE", `the event cannot be sent: ${event}`);
   }
 
   function deliveryToProto(row: ListedDelivery): Delivery {
@@ -173,25 +182,31 @@ export function eventsV1(deps: EventsServiceDeps) {
     atScope: Caller,
   ): Promise<Event[]> {
     const bodies = await tx.audit.readBodies(rows);
-    const found = rows.map((row) => {
-      const body = findBody(row, bodies.get(row.id));
-      return { row, body, needed: body === undefined ? listBindings : bodyReaders.get(readType(body)) };
+    const found = rows.flatMap((row) => {
+      const body = bodies.get(row.id);
+      const event = events.build(row, body);
+      if (typeof event === "string") return [];
+      return [{ row, event, needed: body === undefined ? listBindings : bodyReaders.get(readType(body)) }];
     });
     const all = found.flatMap(({ needed = [] }) => needed);
     const caller = atScope.holds(all, scope) ? atScope : await call.callerEverywhere(tx);
-    return found.flatMap(({ row, body, needed }) => {
+    return found.flatMap(({ row, event, needed }) => {
       const at = isUidp(row.subjectUid) && isWithin(row.subjectUid, scope) ? row.subjectUid : scope;
-      return needed !== undefined && caller.holds(needed, at) ? [eventToProto(row, body)] : [];
+      return needed !== undefined && caller.holds(needed, at) ? [eventToProto(row, event)] : [];
     });
   }
 
-  function eventToProto(row: AuditEventRow, body: string | undefined): Event {
-    const { id, source, type, subject, data, group, actor, bodyType, identityProvider } = events.build(row, body);
-    const extensions = { audience: "customer", group, actor, bodytype: bodyType, identityprovider: identityProvider };
+  function eventToProto({ timeMs }: AuditEventRow, event: CloudEvent): Event {
+    const { specversion: _, ...attributes } = Object.fromEntries(listAttributes(event));
+    const { id = "", source = "", type = "", subject = "", time: __, ...extensions } = attributes;
     return create(EventSchema, {
-      ...{ id, source, type, subject, data },
-      time: timestampFromMs(row.timeMs),
-      extensions: Object.fromEntries(Object.entries(extensions).filter(([, value]) => value !== "")),
+      id,
+      source,
+      type,
+      subject,
+      extensions,
+      data: event.data,
+      time: timestampFromMs(timeMs),
     });
   }
 
@@ -216,11 +231,6 @@ export function eventsV1(deps: EventsServiceDeps) {
     tail,
   };
   return serve(EventsService, handlers);
-}
-
-/** The stored body; undefined where there is none, and where it is not the one that the row was written with. */
-function findBody({ bodyHash }: AuditEventRow, stored: string | undefined): string | undefined {
-  return stored !== undefined && stored !== "" && hashBody(stored) === bodyHash ? stored : undefined;
 }
 
 function readType(body: string): string {

@@ -15,6 +15,7 @@ import { groupsV1 } from "./groups/group-v1.js";
 import { type GroupsDeps, groupsV2beta1 } from "./groups/group-v2beta1.js";
 import { identitiesV1 } from "./identities/identity-v1.js";
 import { identitiesV2beta1 } from "./identities/identity-v2beta1.js";
+import { tokensV1 } from "./identities/tokens-v1.js";
 import { identityProvidersV1 } from "./identity-providers/identity-provider-v1.js";
 import { type IdentityProviderDeps, identityProvidersV2beta1 } from "./identity-providers/identity-provider-v2beta1.js";
 import { roleBindingsV1 } from "./role-bindings/role-binding-v1.js";
@@ -82,6 +83,7 @@ export function createIamServices(deps: IamDeps): ServedService[] {
     ping,
     pingV1(ping),
     bindingsV1(deps),
+    tokensV1(),
   ];
 }
 

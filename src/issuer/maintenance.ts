@@ -29,7 +29,7 @@ export function createExpiredRowSweep(clock: Clock): Job {
 }
 
 /**
- * Deletes expired tickets and refresh tokens in transactions of a few rows each, so that other calls run between them.
+ * Deletes expired tickets, refresh tokens and records of revoked tokens in transactions of a few rows each, so that other calls run between them.
  *
  * @param isStopped checked before each transaction; the rest is deleted next time
  * @returns how many were deleted
@@ -42,6 +42,7 @@ export async function deleteExpired(
   const sweeps = [
     (tx: Tx) => tx.tickets.sweep(nowMs, SWEEP_ROWS),
     (tx: Tx) => tx.refreshTokens.sweep(nowMs, SWEEP_ROWS),
+    (tx: Tx) => tx.revokedTokens.sweep(nowMs, SWEEP_ROWS),
   ];
   let deleted = 0;
   for (const sweep of sweeps) {

@@ -7,6 +7,7 @@ import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
 import { rootOf } from "../kernel/uidp.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
+import type { IdentityRow } from "../store/tables/identities.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";
@@ -83,15 +84,16 @@ export function createTokens(deps: {
 
   async function issue(tx: Tx, identity: string, grant: TokenGrant, nowMs: number): Promise<UnsignedToken> {
     const current = await keys.at(tx);
+    const issueDate = await readIssueDate(tx, identity, nowMs);
     const lifeS = lifeOf(grant, nowMs);
-    const request = { ...grant, issuer, identity, lifeS, nowMs };
+    const request = { ...grant, issuer, identity, lifeS, ...issueDate };
     let jwt = encodeToken(request, current, ids);
     // Without the informative claims, the token may be short enough to be accepted.
     if (jwt.length > MAX_TOKEN_LENGTH) jwt = encodeToken({ ...request, informative: undefined }, current, ids);
     if (jwt.length > MAX_TOKEN_LENGTH) {
       throw invalidArgument({ field: "scopes", rule: "must be fewer: the token would be too long" });
     }
-    const expiresAtMs = (Math.floor(nowMs / 1000) + lifeS) * 1000;
+    const expiresAtMs = issueDate.atMs - (issueDate.atMs % 1000) + lifeS * 1000;
     return { jwt, expiresAtMs, organisation: rootOf(identity) };
   }
 
@@ -118,7 +120,7 @@ export function createTokens(deps: {
       await tx.refreshTokens.deleteFamily(row.family);
       return undefined;
     }
-    if (!(await isLoginValid(tx, login.identityUid, login.createTimeMs))) return undefined;
+    if (!(await isLoginValid(tx, login.identityUid, { atMs: login.createTimeMs }))) return undefined;
     const grant = login.grant as TokenGrant;
     const narrower = await resolveScopes(tx, requested, { ...grant, identityUid: login.identityUid });
     const token = await issue(tx, login.identityUid, narrowGrant(grant, narrower), nowMs);
@@ -150,8 +152,9 @@ export function createTokens(deps: {
 
     /** Creates the first refresh token of a login. */
     async createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string> {
-      const expireTimeMs = nowMs + MAX_LOGIN_MS;
-      const row = { family: ids.newId(), identityUid, grant, createTimeMs: nowMs, expireTimeMs };
+      const { atMs: createTimeMs } = await readIssueDate(tx, identityUid, nowMs);
+      const expireTimeMs = createTimeMs + MAX_LOGIN_MS;
+      const row = { family: ids.newId(), identityUid, grant, createTimeMs, expireTimeMs };
       return (await insert(tx, row)).refreshToken;
     },
 
@@ -196,7 +199,7 @@ export function createTokens(deps: {
 // A login may be turned into a token minutes later: a device polls, and its ID token is exchanged.
 function lifeOf({ mappings, mappedMs }: TokenGrant, nowMs: number): number {
   if (mappings === undefined || mappings.length === 0 || mappedMs === undefined) return MAX_TOKEN_LIFE_S;
-  const sinceS = Math.floor(nowMs / 1000) - Math.floor(mappedMs / 1000);
+  const sinceS = Math.max(0, Math.floor(nowMs / 1000) - Math.floor(mappedMs / 1000));
   return Math.max(1, MAX_TOKEN_LIFE_S - sinceS);
 }
 
@@ -219,14 +222,42 @@ function parseSecret(refreshToken: string): string | undefined {
   }
 }
 
+/** What a token or a login is dated with. */
+export interface IssueDate {
+  /** Epoch milliseconds. */
+  readonly atMs: number;
+  /** When all tokens of the identity had been revoked last, as its issuer read it; 0: never. */
+  readonly revokeTimeMs: number;
+}
+
 /**
- * Whether an identity may still use what it got at a login: it exists, and was not revoked since.
+ * Dates a token or a login of an identity. A revocation voids all that name the one before, so that neither the clocks of
+ * nodes nor the order of transactions decide. What is issued in the second of a revocation, after it, is dated with the
+ * next: servers of versions before compare seconds.
  *
- * @param loginMs the time of the login, in epoch milliseconds
+ * @param identity undefined for one that does not exist
  */
-export async function isLoginValid(tx: Tx, identityUid: string, loginMs: number): Promise<boolean> {
+export function dateIssue(
+  identity: Pick<IdentityRow, "notBefore" | "revokeTimeMs"> | undefined,
+  nowMs: number,
+): IssueDate {
+  const { notBefore = 0, revokeTimeMs = 0 } = identity ?? {};
+  return { atMs: revokeTimeMs === 0 ? nowMs : Math.max(nowMs, notBefore * 1000), revokeTimeMs };
+}
+
+/** As {@link dateIssue}, of the identity that is stored. */
+export async function readIssueDate(tx: Tx, identityUid: string, nowMs: number): Promise<IssueDate> {
+  return dateIssue(await tx.identities.find(identityUid), nowMs);
+}
+
+/** The date of a login. Where the revocation is not stored, as that of refresh tokens, the time alone decides. */
+type LoginDate = Pick<IssueDate, "atMs"> & { readonly revokeTimeMs?: number | undefined };
+
+/** Whether an identity may still use what it got at a login: it exists, and was not revoked since. */
+export async function isLoginValid(tx: Tx, identityUid: string, { atMs, revokeTimeMs }: LoginDate): Promise<boolean> {
   const identity = await tx.identities.find(identityUid);
-  return identity !== undefined && identity.notBefore * 1000 <= loginMs;
+  if (identity === undefined || identity.notBefore * 1000 > atMs) return false;
+  return revokeTimeMs === undefined || revokeTimeMs === identity.revokeTimeMs;
 }
 
 /**
@@ -255,11 +286,10 @@ function intersectCapabilities(
   return one === undefined || other === undefined ? (one ?? other) : intersectionOf(one, other);
 }
 
-/** The claims of a token to issue, without the id and the time. */
-interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt"> {
+/** The claims of a token to issue, without the id, and its {@link IssueDate}. */
+interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt">, Pick<IssueDate, "atMs"> {
   /** The uid of the identity, the token's `sub`. */
   readonly identity: string;
-  readonly nowMs: number;
 }
 
 /** Issues and signs an API token with the active key. */
@@ -268,9 +298,9 @@ export function issueToken(request: IssueTokenOptions, keys: Pick<Keys, "getSign
 }
 
 function encodeToken(request: IssueTokenOptions, keys: Pick<Keys, "getSigningKey">, ids: Ids): UnsignedJwt {
-  const { identity, nowMs, ...claims } = request;
+  const { identity, atMs, ...claims } = request;
   return encodeApiToken(
-    { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
+    { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(atMs / 1000) },
     keys.getSigningKey(),
   );
 }

@@ -1,5 +1,6 @@
 // The bodies of audit rows: what a change has changed, as JSON (docs/adr/0020-audit-bodies.md).
 import { createHash, randomBytes } from "node:crypto";
+import { isUidp } from "./uidp.js";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json | undefined };
 export type JsonFields = { readonly [name: string]: Json | undefined };
@@ -21,34 +22,77 @@ export const REGISTRY_MOVED = "arbor.registry.moved.v1";
 /** The type of the events, and of their bodies, that say that a manifest was pushed to the registry. */
 export const REGISTRY_PUSH = "dev.chainguard.registry.push.v1";
 
-/** The largest JSON of a resource that is stored whole, in bytes, unless more is allowed. */
+/** The types of events that receivers know begin with this; those of our own do not. */
+export const PUBLISHED_TYPES = "dev.chainguard.";
+
+/** The largest JSON of a resource that is stored whole, in bytes, where nothing is built from it. */
 export const MAX_PART_BYTES = 16 * 1024;
 /**
  * A body is hard to guess from its hash, which more people see than the body. 96 bits are more than anybody can try.
  */
 const SALT_BYTES = 12;
 
+type Part = "after" | "before";
+
 /**
- * Formats a change as the canonical JSON that is stored. A resource that is too large is replaced by its digest.
+ * The part of a body that the event of a type is built from. Undefined where an event needs none: the deletion of one resource
+ * is told by its subject, and types of our own are not sent. Whoever writes bodies stores this part whole, and whoever builds
+ * events reads no other.
  *
- * @param maxAfterBytes the largest JSON of the resource after the change; before the change it is {@link MAX_PART_BYTES}
+ * @param eventType the type of the row
+ */
+export function findEventPart(eventType: string): Part | undefined {
+  if (!eventType.startsWith(PUBLISHED_TYPES)) return undefined;
+  if (!isDeletion(eventType)) return "after";
+  return isBatch(eventType) ? "before" : undefined;
+}
+
+/** Whether the events of a type tell of a deletion. */
+export function isDeletion(eventType: string): boolean {
+  return /\.deleted(?:\.batch)?\.v1$/.test(eventType);
+}
+
+/** Whether the events of a type tell of several resources. */
+export function isBatch(eventType: string): boolean {
+  return eventType.endsWith(".batch.v1");
+}
+
+/** The resources that a part of a body lists; undefined where it is one resource. */
+export function findMembers(part: JsonFields): readonly JsonFields[] | undefined {
+  return Object.values(part).find(
+    (value): value is readonly JsonFields[] => Array.isArray(value) && value.length > 0 && isResource(value[0]),
+  );
+}
+
+function isResource(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { uid, id = uid } = value as JsonFields;
+  return typeof id === "string" && isUidp(id);
+}
+
+/**
+ * Formats a change as the canonical JSON that is stored. A part above {@link MAX_PART_BYTES} is replaced by its digest, unless
+ * an event is built from it, or it lists resources, which nothing else in the log names.
+ *
+ * @param eventType the type of the row that the body is for
  * @returns the empty text where nothing was changed
  */
-export function formatBody({ type, before, after }: Change, maxAfterBytes = MAX_PART_BYTES): string {
+export function formatBody({ type, before, after }: Change, eventType: string): string {
   if (before === undefined && after === undefined) return "";
+  const whole = findEventPart(eventType);
   // In the order of their names.
   const members = [
-    ...(after === undefined ? [] : [formatPart("after", after, maxAfterBytes)]),
-    ...(before === undefined ? [] : [formatPart("before", before, MAX_PART_BYTES)]),
+    ...(after === undefined ? [] : [formatPart("after", after, whole)]),
+    ...(before === undefined ? [] : [formatPart("before", before, whole)]),
     `"salt":"${randomBytes(SALT_BYTES).toString("base64url")}"`,
     `"type":${JSON.stringify(type)}`,
   ];
   return `{${members.join()}}`;
 }
 
-function formatPart(name: "after" | "before", part: JsonFields, maxBytes: number): string {
+function formatPart(name: Part, part: JsonFields, whole: Part | undefined): string {
   const json = canonicalize(part);
-  if (Buffer.byteLength(json) <= maxBytes) return `"${name}":${json}`;
+  if (name === whole || Buffer.byteLength(json) <= MAX_PART_BYTES || findMembers(part)) return `"${name}":${json}`;
   const fields = Object.keys(part).sort().slice(0, MAX_FIELDS);
   return `"${name}Digest":${canonicalize({ fields, sha256: hash(json) })}`;
 }

@@ -41,10 +41,15 @@ export interface BrokenRule {
   readonly rule: string;
   /** The paths of other fields that the sentence names. */
   readonly args?: readonly string[];
+  /**
+   * Whether there is no value, where `rule` does not say so. Then the description of the violation adds that it is
+   * required. The message of the error does not, because its text is part of the API.
+   */
+  readonly isMissing?: boolean;
 }
 
 /** A field of a request and the rule that it violates. */
-export interface FieldViolation extends Pick<BrokenRule, "rule" | "args"> {
+export interface FieldViolation extends Omit<BrokenRule, "subject"> {
   /** The path of the field in JSON. Callers of protocols in binary get it with the names of the proto. */
   readonly field: string;
   /** See {@link BrokenRule}; the field itself unless given. */
@@ -133,10 +138,11 @@ export function describeViolations(
   violations: readonly FieldViolation[],
   spell: (path: string) => string = (path) => path,
 ): Detail {
-  const fieldViolations = violations.map((violation) => ({
-    field: spell(violation.field),
-    description: formatViolation(violation),
-  }));
+  const fieldViolations = violations.map((violation) => {
+    const { field, subject = field, isMissing = false } = violation;
+    const text = formatViolation(violation);
+    return { field: spell(field), description: isMissing ? `${text}: ${subject} is required` : text };
+  });
   return { desc: BadRequestSchema, value: { fieldViolations } };
 }
 
@@ -146,8 +152,8 @@ export function replaceViolations(error: ApiError, violations: readonly FieldVio
 }
 
 /** INVALID_ARGUMENT for a request that is malformed as a whole, so that no field can be named. */
-export function invalidRequest(rule: string): ApiError {
-  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`);
+export function invalidRequest(rule: string, rejection?: RejectReason): ApiError {
+  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`, [], undefined, rejection);
 }
 
 /** FAILED_PRECONDITION: the state of resources forbids it. `type` is the type of the violation. */

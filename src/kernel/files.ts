@@ -9,6 +9,7 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: "permission denied",
   EISDIR: "is a directory",
   EEXIST: "is not a directory",
+  ENOTSUP: "no directory can be created there",
   SQLITE_CANTOPEN: "the database cannot be opened",
   ELOOP: "too many symbolic links",
   EMFILE: "too many open files",

@@ -23,6 +23,12 @@ export interface Principal {
   /** When the token was issued, in epoch seconds; compared with the identity's `notBefore`. */
   readonly issuedAt: number;
 
+  /**
+   * When all tokens of the identity had been revoked last, as the issuer of this one read it, in epoch milliseconds; absent
+   * for never. A token is valid until the next such revocation, whatever the clocks say.
+   */
+  readonly revokeTimeMs?: number;
+
   /** When the token expires, in epoch seconds, without leeway. */
   readonly expiresAt: number;
 

@@ -61,6 +61,8 @@ export const rejectReasons = [
   "address_connections",
   /** As many connections are open as the process may have. */
   "connections",
+  /** The body comes in more pieces than it may. */
+  "pieces",
   /** The request is not valid HTTP. */
   "malformed",
   "headers_too_large",

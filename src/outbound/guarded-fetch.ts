@@ -7,17 +7,12 @@ import { createSecureContext, rootCertificates } from "node:tls";
 import { isPublicAddress } from "../kernel/ip-address.js";
 import { describePrivateUrl } from "../kernel/public-url.js";
 import type { StartRequest, TraceSpan } from "../kernel/trace.js";
-import {
-  type GuardedResponse,
-  hostOf,
-  KeptConnections,
-  OutboundError,
-  type Route,
-  sendRequest,
-} from "./http-request.js";
+import { hostOf, KeptConnections, type Route } from "./connections.js";
+import { type GuardedResponse, type OutboundMessage, sendRequest } from "./http-request.js";
+import { ClientCertificateError, OutboundError } from "./outbound-error.js";
 import { createSlots, type SlotLimits } from "./slots.js";
 
-/** The deadline of a whole request in milliseconds, including the wait for a slot and the last byte of the body. */
+/** The deadline of a whole request in milliseconds, until the last byte of the body. */
 const DEADLINE_MS = 5_000;
 const MAX_BYTES = 100 * 1024;
 const MAX_URL_LENGTH = 2048;
@@ -36,6 +31,7 @@ const ORGANISATIONS: SlotLimits = {
   running: 200,
   runningPerAccount: 4,
   runningPerTarget: 16,
+  leavesFree: true,
   waiting: 1_000,
   waitingPerAccount: 32,
 };
@@ -62,8 +58,9 @@ export interface GuardedFetchOptions {
   readonly ca?: string | undefined;
   /** How many connections wait for the next request to their origin; without it none is kept. For https alone. */
   readonly maxKept?: number;
-  /** The limits of requests of organisations. */
+  /** The limits of requests of organisations, and of those of them that are unproven, if these have their own. */
   readonly slots?: SlotLimits;
+  readonly unprovenSlots?: SlotLimits;
   /** The deadline of a request, see {@link DEADLINE_MS}. */
   readonly deadlineMs?: number;
 }
@@ -72,6 +69,16 @@ export interface GuardedRequest {
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /**
+   * Makes fields and body in place of those when the request has its slot, and again where it is repeated because a kept
+   * connection was lost: for what may be sent once. The deadline begins afterwards. Its errors are thrown as they are.
+   */
+  readonly prepare?: () => Promise<OutboundMessage>;
+  /**
+   * How long the request may wait for a slot, in milliseconds or without an end, apart from its deadline. By default the
+   * deadline includes it.
+   */
+  readonly maxWaitMs?: number | "unlimited";
   /** The longest accepted body, in bytes; 100 KiB by default. */
   readonly maxBytes?: number;
   readonly signal?: AbortSignal;
@@ -91,19 +98,22 @@ export interface GuardedRequest {
    */
   readonly organisation?: string | undefined;
   /**
-   * Whether the URL was built from unverified input that matches a pattern of the organisation. Such requests have
-   * their own slots, so that they do not delay requests to known URLs.
+   * Whether the URL was built from unverified input that matches a pattern of the organisation, or has failed last. Such
+   * requests have their own slots, so that they do not delay requests to known URLs.
    */
   readonly unproven?: boolean;
   /** The span that the request is part of. */
   readonly trace?: TraceSpan | undefined;
-  /** Whether only status and fields of the response count: redirects are responses then, and the body is dropped. */
+  /**
+   * Whether only status and fields of the response count: redirects are responses then, the body is dropped, and of a status
+   * of 2xx nothing else counts, not even the fields.
+   */
   readonly dropsBody?: boolean;
 }
 
 /**
- * Fetches from an untrusted server. The whole body has at most `maxBytes` and arrives within 5 s; redirects are
- * errors. Only servers that the operator named, as trusted origins or issuers, learn the trace of the request.
+ * Fetches from an untrusted server. The body has at most `maxBytes`, everything that the server sends for it at most 16 KiB
+ * more, and all arrives within 5 s; redirects are errors. Only servers that the operator named, as trusted origins or issuers, learn the trace of the request.
  *
  * @throws GuardedFetchError for every failure
  */
@@ -111,20 +121,23 @@ export type GuardedFetch = (url: string, init?: GuardedRequest) => Promise<Guard
 
 /**
  * A failed request. It tells little of the reason, so that callers cannot explore a network with it: only that there was no
- * response in time, or that a server which may be connected to has a certificate that is not valid.
+ * response in time, or that a server which may be connected to has a certificate that is not valid, or wants one.
  */
 export class GuardedFetchError extends Error {
   /** Whether it was not sent because too many other requests of the same organisation were running. */
   readonly isBusy: boolean;
-  readonly kind: "late" | "certificate" | undefined;
+  readonly kind: FailureKind | undefined;
 
-  constructor(isBusy = false, kind?: "late" | "certificate") {
+  constructor(isBusy = false, kind?: FailureKind) {
     super("the address could not be fetched");
     this.name = "GuardedFetchError";
     this.isBusy = isBusy;
     this.kind = kind;
   }
 }
+
+/** `client-certificate`: the server wants to know its client by one. */
+export type FailureKind = "late" | "certificate" | "client-certificate";
 
 /**
  * Creates a guarded fetch.
@@ -133,6 +146,7 @@ export class GuardedFetchError extends Error {
  */
 export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const { trustedOrigins, operatorIssuers = [], trustedNetworks, ca, maxKept, onFailure, resolve } = options;
+  const { deadlineMs = DEADLINE_MS } = options;
   for (const origin of trustedOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin || !/^https?:/.test(origin))
       throw new Error(`a trusted origin must look like https://host:port, and ${origin} does not`);
@@ -143,13 +157,15 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const resolvePublic = createDnsResolver();
   const operatorSlots = createSlots(OPERATOR);
   const organisationSlots = createSlots(options.slots ?? ORGANISATIONS);
+  const unprovenSlots = options.unprovenSlots ? createSlots(options.unprovenSlots) : organisationSlots;
   const authorities =
     ca === undefined ? undefined : createSecureContext({ ca: [...rootCertificates, ca], minVersion: "TLSv1.2" });
   const kept = maxKept === undefined ? undefined : new KeptConnections(maxKept);
 
   function takeSlot({ origin }: URL, { organisation, unproven }: GuardedRequest, signal: AbortSignal) {
     if (organisation === undefined) return operatorSlots.acquire(origin, origin, signal);
-    return organisationSlots.acquire(unproven ? `${organisation} unproven` : organisation, origin, signal);
+    if (unproven) return unprovenSlots.acquire(`${organisation} unproven`, origin, signal);
+    return organisationSlots.acquire(organisation, origin, signal);
   }
 
   function isTrustedFor({ origin }: URL, { issuer, forKeys = false }: GuardedRequest): boolean {
@@ -180,30 +196,42 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return { addresses, ...(isTrusted && { authorities }) };
   }
 
+  /** @param release gives the slot back, once the response is read or dropped */
   async function sendGuarded(
     url: URL,
     init: GuardedRequest,
-    signal: AbortSignal,
-    onSlot: () => void,
+    deadline: Deadline,
+    release: () => void,
   ): Promise<GuardedResponse> {
-    const release = await takeSlot(url, init, signal);
-    onSlot();
+    const { method = "GET", headers = {}, body, prepare, maxBytes = MAX_BYTES, dropsBody, organisation, trace } = init;
+    const { signal } = deadline;
+    const isTrusted = isTrustedFor(url, init);
+    const traceHeaders = traced.has(url.origin) ? trace?.headers() : undefined;
+    const make = async (): Promise<OutboundMessage> => {
+      const message = prepare === undefined ? { headers, body } : await prepare().catch(PreparationError.throw);
+      return { headers: { ...message.headers, ...traceHeaders }, body: message.body };
+    };
     try {
-      const isTrusted = isTrustedFor(url, init);
-      const { method = "GET", body, maxBytes = MAX_BYTES, dropsBody } = init;
-      const headers = { ...init.headers, ...(traced.has(url.origin) && init.trace?.headers()) };
-      return await sendRequest({
-        ...{ url, method, headers, body, maxBytes, dropsBody, signal },
+      const message = await make();
+      if (init.maxWaitMs !== undefined) deadline.begin(deadlineMs);
+      const { response, closed } = await sendRequest({
+        ...{ url, method, message, remake: make, dropsBody, signal },
+        allowance: { account: organisation ?? url.origin, maxBytes },
         findRoute: () => findRoute(url, isTrusted, signal),
         kept: url.protocol === "https:" ? kept : undefined,
       });
-    } finally {
+      if (dropsBody) void closed.then(release);
+      else release();
+      return response;
+    } catch (error) {
       release();
+      throw error;
     }
   }
 
   return async (text, init = {}) => {
-    const { signal, end } = startDeadline(init.signal, options.deadlineMs ?? DEADLINE_MS);
+    const deadline = new Deadline(init.signal);
+    const { signal } = deadline;
     let origin = "no URL";
     let isWaiting = false;
     let trace: TraceSpan | undefined;
@@ -218,20 +246,22 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       }
       trace = startSpan(url, init, options.startRequest);
       isWaiting = true;
-      const response = await sendGuarded(url, { ...init, trace }, signal, () => {
-        isWaiting = false;
-        trace?.addEvent("begin");
-      });
+      deadline.begin(init.maxWaitMs ?? deadlineMs);
+      const release = await takeSlot(url, init, signal);
+      isWaiting = false;
+      trace?.addEvent("begin");
+      const response = await sendGuarded(url, { ...init, trace }, deadline, release);
       trace?.setAttributes({ "http.response.status_code": response.status });
       if (response.status < 400) trace?.end();
       else trace?.fail({ code: String(response.status) });
       return response;
     } catch (error) {
       trace?.fail(error);
+      if (error instanceof PreparationError) throw error.cause;
       onFailure?.(`${origin}: ${describeFailure(error, signal)}`);
       throw new GuardedFetchError(isWaiting, classifyFailure(error, signal));
     } finally {
-      end();
+      deadline.end();
     }
   };
 }
@@ -336,29 +366,48 @@ function resolveAddresses(host: string, resolve: Resolve, signal: AbortSignal): 
 }
 
 // AbortSignal.any with AbortSignal.timeout can be garbage-collected before it fires.
-function startDeadline(
-  outer: AbortSignal | undefined,
-  deadlineMs: number,
-): { readonly signal: AbortSignal; end(): void } {
-  const controller = new AbortController();
-  const abandon = () => controller.abort(new OutboundError("the caller went away"));
-  const timer = setTimeout(() => controller.abort(new OutboundError(TOO_LONG)), deadlineMs);
-  if (outer?.aborted) abandon();
-  outer?.addEventListener("abort", abandon, { once: true });
-  return {
-    signal: controller.signal,
-    end() {
-      clearTimeout(timer);
-      outer?.removeEventListener("abort", abandon);
-    },
-  };
+class Deadline {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #abandon = () => this.#controller.abort(new OutboundError("the caller went away"));
+
+  constructor(outer: AbortSignal | undefined) {
+    this.#outer = outer;
+    if (outer?.aborted) this.#abandon();
+    outer?.addEventListener("abort", this.#abandon, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Aborts the signal after a time from now on, in milliseconds, and no more after the time before. */
+  begin(ms: number | "unlimited"): void {
+    clearTimeout(this.#timer);
+    if (ms === "unlimited") return;
+    this.#timer = setTimeout(() => this.#controller.abort(new OutboundError(TOO_LONG)), ms);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener("abort", this.#abandon);
+  }
+}
+
+// An error that has nothing to do with the server.
+class PreparationError extends Error {
+  static throw(this: void, cause: unknown): never {
+    throw new PreparationError("the request could not be prepared", { cause });
+  }
 }
 
 const TOO_LONG = "it took too long";
 // The codes of Node for certificates that are not accepted.
 const CERTIFICATE = /CERT|ALTNAME|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
 
-function classifyFailure(error: unknown, signal: AbortSignal): "late" | "certificate" | undefined {
+function classifyFailure(error: unknown, signal: AbortSignal): FailureKind | undefined {
+  if (error instanceof ClientCertificateError) return "client-certificate";
   const described = describeFailure(error, signal);
   if (described === TOO_LONG) return "late";
   return CERTIFICATE.test(described) ? "certificate" : undefined;

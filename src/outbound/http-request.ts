@@ -1,43 +1,31 @@
 // One HTTP/1.1 request, to a validated address or through a tunnel of the operator's proxy. It resolves no names, follows
 // no redirects, decompresses nothing, keeps no connection unless it is told to, and reads no environment variable.
-import type { LookupAddress } from "node:dns";
-import { request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
-import { isIP, type Socket, type TcpNetConnectOpts } from "node:net";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import type { Duplex } from "node:stream";
-import { type ConnectionOptions, connect as connectTls, type SecureContext } from "node:tls";
+import { addressOf, type ConnectionRequest, type KeptConnections, meterOf, openConnection } from "./connections.js";
+import type { MeteredSocket } from "./metered-socket.js";
+import { ClientCertificateError, OutboundError } from "./outbound-error.js";
+import { StatusReader } from "./status-line.js";
 
-/** How long to try one of several addresses before the next, in milliseconds. */
-const ATTEMPT_MS = 1_000;
-
-/** How to reach the host of a URL. */
-export interface Route {
-  /** The addresses of the host, of which one is connected to. */
-  readonly addresses: readonly LookupAddress[];
-  /** The proxy that connects to a host by its name instead, for https alone. */
-  readonly proxy?: URL | undefined;
-  /**
-   * The authorities that may have signed the certificate of the host; those of Node by default. To parse them takes as long
-   * as many requests, so it is one object for all of these.
-   */
-  readonly authorities?: SecureContext | undefined;
+/** What is sent. */
+export interface OutboundMessage {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | undefined;
 }
 
 /** A request to an untrusted server. */
-export interface OutboundRequest {
-  readonly url: URL;
-  /** Is called for each new connection. */
-  readonly findRoute: () => Promise<Route>;
+export interface OutboundRequest extends ConnectionRequest {
   /** The connections to use again, for https alone; without them the request has one of its own. */
   readonly kept?: KeptConnections | undefined;
   readonly method: "GET" | "POST";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array | undefined;
-  /** The longest accepted body, in bytes. */
-  readonly maxBytes: number;
-  /** Whether only the status and the fields of the response count. Redirects are responses then, and the body is dropped. */
+  readonly message: OutboundMessage;
+  /** Makes the message anew, to be sent again where a kept connection was lost. */
+  readonly remake: () => Promise<OutboundMessage>;
+  /**
+   * Whether only the status and the fields of the response count. Redirects are responses then, the body is dropped, and a
+   * status of 2xx counts as soon as its line has arrived.
+   */
   readonly dropsBody?: boolean | undefined;
-  readonly signal: AbortSignal;
 }
 
 /** A response, which is never a redirect. */
@@ -47,213 +35,185 @@ export interface GuardedResponse {
   readonly bytes: Uint8Array;
 }
 
-// An environment variable could disable the check of certificates for the whole process.
-const TLS = {
-  rejectUnauthorized: true,
-  minVersion: "TLSv1.2",
-  ALPNProtocols: ["http/1.1"],
-} satisfies ConnectionOptions;
-
-/** Sends the request and reads the whole response; rejects with an {@link OutboundError} or an error of the socket. */
-export async function sendRequest(outbound: OutboundRequest): Promise<GuardedResponse> {
-  const { url, findRoute, kept, signal } = outbound;
-  if (kept !== undefined) {
-    const connection = { agent: kept, [ROUTE]: { url, findRoute, signal } satisfies WantedRoute };
-    const sent = await send(outbound, connection, true).catch((error: unknown) => error);
-    if (!(sent instanceof StaleConnectionError)) {
-      if (sent instanceof Error) throw sent;
-      return sent as GuardedResponse;
-    }
-  }
-  const route = await findRoute();
-  const tunnel = route.proxy && (await openTunnel(route.proxy, url, signal));
-  const options = tunnel
-    ? { createConnection: () => secure(tunnel, url) }
-    : { ...connectTo(route), agent: false as const };
-  return send(outbound, options, false).finally(() => tunnel?.destroy());
+/** A request that has its response. */
+export interface AnsweredRequest {
+  readonly response: GuardedResponse;
+  /** Resolves when its connection is closed or free again, which a body that is dropped may delay. */
+  readonly closed: Promise<void>;
 }
 
-function send(
-  { url, method, headers, body, maxBytes, dropsBody = false, signal }: OutboundRequest,
-  connection: RequestOptions,
-  isKept: boolean,
-): Promise<GuardedResponse> {
-  const options: RequestOptions = {
-    ...TLS,
-    protocol: url.protocol,
-    hostname: hostOf(url),
-    port: url.port,
-    path: url.pathname + url.search,
-    method,
-    // Compressed responses are rejected below, because a small body can expand to any size.
-    headers: { ...headers, host: url.host, "accept-encoding": "identity" },
-    ...connection,
-    insecureHTTPParser: false,
-    signal,
-  };
-  return new Promise<GuardedResponse>((resolve, reject) => {
-    const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(options);
-    request.on("error", (error: NodeJS.ErrnoException) => {
-      // The server has closed a connection that waited for the next request.
-      const isStale = isKept && request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
-      reject(isStale ? new StaleConnectionError() : error);
+/** How long the rest of a response may take that is dropped, in milliseconds, before its connection is closed. */
+const DROP_MS = 1_000;
+
+/** Sends the request; rejects with an {@link OutboundError} or an error of the socket. */
+export async function sendRequest(outbound: OutboundRequest): Promise<AnsweredRequest> {
+  const { kept, message, remake } = outbound;
+  if (kept === undefined) return sendAlone(outbound, message);
+  try {
+    return await new Exchange(outbound, message, kept.use(outbound)).answered;
+  } catch (error) {
+    if (!(error instanceof StaleConnectionError)) throw error;
+  }
+  return sendAlone(outbound, await remake());
+}
+
+async function sendAlone(outbound: OutboundRequest, message: OutboundMessage): Promise<AnsweredRequest> {
+  const connection = await openConnection(outbound);
+  return new Exchange(outbound, message, { createConnection: () => connection }).answered;
+}
+
+/** A request on a connection, and its response. */
+class Exchange {
+  readonly answered: Promise<AnsweredRequest>;
+  readonly #outbound: OutboundRequest;
+  readonly #request: ClientRequest;
+  readonly #isKept: boolean;
+  readonly #closed: Promise<void>;
+  readonly #status = new StatusReader();
+  #meter: MeteredSocket | undefined;
+  #isAnswered = false;
+  #resolve: (answered: AnsweredRequest) => void = () => {};
+  #reject: (error: Error) => void = () => {};
+
+  constructor(outbound: OutboundRequest, { headers, body }: OutboundMessage, connection: RequestOptions) {
+    const { url, method, signal } = outbound;
+    this.#outbound = outbound;
+    this.#isKept = connection.agent !== undefined;
+    this.answered = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
     });
-    request.on("upgrade", (_response, socket) => {
-      socket.destroy();
-      reject(new OutboundError("another protocol was offered"));
-    });
-    request.on("response", (response) => {
-      const read = dropsBody ? dropBody(response, maxBytes) : readResponse(response, maxBytes);
-      read.then(resolve, reject).finally(() => {
-        if (!isKept || !response.complete) request.destroy();
-      });
-    });
-    request.end(body);
-  });
-}
-
-class StaleConnectionError extends Error {}
-
-const ROUTE = Symbol("route");
-
-interface WantedRoute {
-  readonly url: URL;
-  readonly findRoute: () => Promise<Route>;
-  readonly signal: AbortSignal;
-}
-
-/** How long a connection waits for the next request, in milliseconds. */
-const IDLE_MS = 10_000;
-
-/** Connections to servers that are kept for further requests to the same origin, whose address is checked when they open. */
-export class KeptConnections extends HttpsAgent {
-  readonly #maxIdle: number;
-
-  /** @param maxIdle how many wait for a request at most */
-  constructor(maxIdle: number) {
-    super({ keepAlive: true, timeout: IDLE_MS });
-    this.#maxIdle = maxIdle;
-  }
-
-  override createConnection(
-    options: RequestOptions & { readonly [ROUTE]?: WantedRoute },
-    callback?: (error: Error | null, socket: Duplex) => void,
-  ): undefined {
-    const wanted = options[ROUTE];
-    if (wanted === undefined) throw new TypeError("a kept connection needs a route");
-    const { url, findRoute, signal } = wanted;
-    const open = async (): Promise<Duplex> => {
-      const route = await findRoute();
-      if (route.proxy) return secure(await openTunnel(route.proxy, url, signal), url);
-      const socket = super.createConnection({ ...options, ...connectTo(route) });
-      if (!socket) throw new TypeError("no connection was opened");
-      return socket;
-    };
-    open().then(
-      (socket) => callback?.(null, socket),
-      (error: Error) => callback?.(error, undefined as unknown as Duplex),
-    );
-  }
-
-  override keepSocketAlive(socket: Duplex): boolean {
-    const idle = Object.values(this.freeSockets).reduce((count, sockets = []) => count + sockets.length, 0);
-    if (idle >= this.#maxIdle) return false;
-    super.keepSocketAlive(socket);
-    return true;
-  }
-}
-
-function connectTo({ addresses, authorities }: Route): RequestOptions & TcpOptions {
-  return {
-    ...(authorities && { secureContext: authorities }),
-    lookup: (_hostname, { all }, done) => {
-      const [first] = addresses;
-      if (all) done(null, [...addresses]);
-      else if (first) done(null, first.address, first.family);
-      else done(new Error("no address"), "");
-    },
-    autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
-  };
-}
-
-// TLS is with the host itself, whose certificate is checked: the proxy passes on bytes that it cannot read.
-function secure(tunnel: Socket, url: URL): Socket {
-  return connectTls({ ...TLS, socket: tunnel, host: hostOf(url), servername: serverNameOf(url) });
-}
-
-// The name whose certificate is checked, empty for an address, which is then compared itself. Without it Node would take
-// the name from the field `host`.
-function serverNameOf(url: URL): string {
-  return isIP(hostOf(url)) === 0 ? url.hostname : "";
-}
-
-// RFC 9110, section 9.3.6.
-function openTunnel(proxy: URL, url: URL, signal: AbortSignal): Promise<Socket> {
-  const authority = `${url.hostname}:${url.port || 443}`;
-  return new Promise((resolve, reject) => {
-    const request = (proxy.protocol === "https:" ? httpsRequest : httpRequest)({
-      ...TLS,
-      protocol: proxy.protocol,
-      hostname: hostOf(proxy),
-      port: proxy.port,
-      servername: serverNameOf(proxy),
-      method: "CONNECT",
-      path: authority,
-      headers: { host: authority },
-      agent: false,
+    // TLS is a matter of the connection.
+    const request = httpRequest({
+      ...addressOf(url),
+      path: url.pathname + url.search,
+      method,
+      // Compressed responses are rejected below, because a small body can expand to any size.
+      headers: { ...headers, host: url.host, "accept-encoding": "identity" },
+      ...connection,
+      insecureHTTPParser: false,
       signal,
     });
-    request.on("error", ({ code = "it failed" }: NodeJS.ErrnoException) =>
-      reject(new OutboundError(`the proxy cannot be used: ${code}`)),
-    );
-    request.on("connect", ({ statusCode = 0 }, socket, head) => {
-      // Whoever uses the tunnel learns of its end by the error of their own socket.
-      socket.on("error", () => {});
-      // In TLS the client speaks first.
-      if (statusCode >= 200 && statusCode < 300 && head.length === 0) resolve(socket);
-      else {
-        socket.destroy();
-        reject(new OutboundError(`the proxy opened no tunnel: it answered with status ${statusCode}`));
-      }
+    this.#request = request;
+    this.#closed = new Promise((resolve) => request.once("close", resolve));
+    request.on("socket", (socket) => this.#watch(socket));
+    request.on("information", () => this.#meter?.countPiece());
+    request.on("response", (response) => this.#read(response));
+    request.on("upgrade", (_response, socket) => {
+      socket.destroy();
+      this.#reject(new OutboundError("another protocol was offered"));
     });
-    request.end();
-  });
+    request.on("error", (error) => this.#fail(error));
+    request.end(body);
+  }
+
+  #watch(connection: Duplex): void {
+    this.#meter = meterOf(connection);
+    this.#meter.begin(this.#outbound.allowance);
+    // Before the parser, which ends the connection where it cannot read on.
+    const read = (chunk: Buffer) => {
+      const status = this.#status.read(chunk);
+      if (status === undefined) return;
+      connection.off("data", read);
+      if (this.#outbound.dropsBody && status >= 200 && status < 300) this.#accept({ status, headers: new Headers() });
+    };
+    connection.prependListener("data", read);
+    this.#request.once("close", () => connection.off("data", read));
+  }
+
+  #read(response: IncomingMessage): void {
+    const { dropsBody, allowance } = this.#outbound;
+    const countPiece = () => this.#meter?.countPiece();
+    const close = () => {
+      if (!this.#isKept || !response.complete) this.#request.destroy();
+    };
+    response.on("close", close);
+    if (dropsBody) {
+      response.on("error", () => {}).on("data", countPiece);
+      this.#accept({ status: response.statusCode ?? 0, headers: readHeaders(response) });
+    } else {
+      readResponse(response, allowance.maxBytes, countPiece).then(
+        (read) => this.#accept(read),
+        (error: Error) => {
+          this.#fail(error);
+          this.#request.destroy();
+        },
+      );
+    }
+  }
+
+  #accept({
+    status,
+    headers,
+    bytes = new Uint8Array(),
+  }: Omit<GuardedResponse, "bytes"> & Partial<GuardedResponse>): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
+    const timer = setTimeout(() => this.#request.destroy(), DROP_MS);
+    this.#request.once("close", () => clearTimeout(timer));
+    this.#resolve({ response: { status, headers, bytes }, closed: this.#closed });
+  }
+
+  #fail(error: NodeJS.ErrnoException): void {
+    if (this.#isAnswered) return;
+    const { status, hasRead } = this.#status;
+    const isLost = error.code === "ECONNRESET" || error.code === "EPIPE";
+    if (this.#outbound.dropsBody && status !== undefined) this.#accept({ status, headers: new Headers() });
+    else if (this.#request.reusedSocket && !hasRead && isLost) this.#reject(new StaleConnectionError());
+    else if (isForClientCertificate(error, this.#meter)) this.#reject(new ClientCertificateError());
+    else this.#reject(error);
+  }
 }
 
-/** The host of a URL without the brackets of an IPv6 address. */
-export function hostOf(url: URL): string {
-  return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
+/** The server has closed a connection that waited for the next request. */
+class StaleConnectionError extends Error {}
+
+/** Alerts of TLS about a certificate (RFC 8446, section 6.2), of which the server has only ours to judge. */
+const CERTIFICATE_ALERTS = new Set([41, 42, 43, 44, 45, 46, 48, 116]);
+const HANDSHAKE_FAILURE = 40;
+/** An alert without anything else, in bytes. */
+const ALERT_BYTES = 7;
+
+// Until TLS 1.2 a missing certificate is a failure of the handshake, after the server has sent its own.
+function isForClientCertificate({ message }: Error, meter: MeteredSocket | undefined): boolean {
+  const alert = Number(/ alert number (\d+)/.exec(message)?.[1]);
+  const isLateFailure = alert === HANDSHAKE_FAILURE && (meter?.receivedBytes ?? 0) > ALERT_BYTES;
+  return CERTIFICATE_ALERTS.has(alert) || isLateFailure;
 }
 
-type TcpOptions = Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout">;
-
-async function readResponse(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
+async function readResponse(
+  response: IncomingMessage,
+  maxBytes: number,
+  countPiece: () => void,
+): Promise<GuardedResponse> {
   const status = response.statusCode ?? 0;
   if (status >= 300 && status < 400) throw new OutboundError("the response is a redirect");
   if (status < 200 || status > 599) throw new OutboundError("the response has a status that does not exist");
   const encoding = response.headers["content-encoding"] ?? "identity";
   if (encoding.toLowerCase() !== "identity") throw new OutboundError("the body is compressed");
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) throw new OutboundError(`the body is longer than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return { status, headers: readHeaders(response), bytes: Buffer.concat(chunks, length) };
+  return { status, headers: readHeaders(response), bytes: await readBody(response, maxBytes, countPiece) };
 }
 
-// What follows the fields changes nothing any more, also where it does not end.
-async function dropBody(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
-  let length = 0;
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+// Pieces are copied together as they come, since each is an object of hundreds of bytes.
+function readBody(response: IncomingMessage, maxBytes: number, countPiece: () => void): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    let body = Buffer.alloc(4096);
+    let length = 0;
+    response.on("error", reject);
+    response.on("end", () => resolve(body.subarray(0, length)));
+    response.on("data", (chunk: Buffer) => {
+      countPiece();
+      if (length + chunk.length > maxBytes) {
+        // The connection ends when the parser has returned.
+        reject(new OutboundError(`the body is longer than ${maxBytes} bytes`));
+        return;
+      }
+      if (length + chunk.length > body.length)
+        body = Buffer.concat([body], Math.max(body.length * 2, length + chunk.length));
+      chunk.copy(body, length);
       length += chunk.length;
-      if (length > maxBytes) break;
-    }
-  } catch {}
-  return { status: response.statusCode ?? 0, headers: readHeaders(response), bytes: Buffer.alloc(0) };
+    });
+  });
 }
 
 function readHeaders({ headersDistinct }: IncomingMessage): Headers {
@@ -262,9 +222,4 @@ function readHeaders({ headersDistinct }: IncomingMessage): Headers {
     for (const value of values) headers.append(name, value);
   }
   return headers;
-}
-
-/** Why a request failed, for the operator's log; never shown to callers. */
-export class OutboundError extends Error {
-  override readonly name = "OutboundError";
 }

@@ -229,7 +229,7 @@ function buildAuditRow(
     requestId: call.requestId,
     traceId: call.traceId,
     remoteAddress: call.inbound.remoteAddress ?? "",
-    body: method.body && buildBody(method.body, response, before),
+    body: method.body && buildBody(method.body, method.auditType, response, before),
   };
 }
 
@@ -238,7 +238,8 @@ function scopeOf({ auth }: UnaryEntry, request: Message): string {
 }
 
 function buildBody(
-  { type, view, response: shows, maxAfterBytes }: EntryBody,
+  { type, view, response: shows }: EntryBody,
+  eventType: string,
   response: object,
   found?: object,
 ): string {
@@ -249,7 +250,7 @@ function buildBody(
     ...(before && { before: showBody(view, before) }),
     ...(after && { after: showBody(view, after) }),
   };
-  return formatBody(change, maxAfterBytes);
+  return formatBody(change, eventType);
 }
 
 function findUid(response: object): string | undefined {

@@ -3,11 +3,10 @@
 // a call looks nothing up.
 import type { DescField, DescMessage, DescMethod, DescService, Message, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { EventAttributes_Audience, events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
 import { readOption } from "../codec/fields.js";
-import { MAX_PART_BYTES } from "../kernel/audit-body.js";
 import type { Tx } from "../store/transaction.js";
 import type { Caller } from "./auth/caller.js";
 import { type BodyView, type DeclaredBody, type MethodBody, stableTypeOf } from "./body.js";
@@ -82,8 +81,6 @@ export type RoomCheck = (request: Message, caller: Caller, tx: Tx, reservation?:
 export interface EntryBody extends MethodBody {
   /** The full name of the message that it is the JSON of. */
   readonly type: string;
-  /** The largest resource after the change that is recorded whole, in bytes. */
-  readonly maxAfterBytes: number;
 }
 
 /** A method with one response. */
@@ -237,20 +234,12 @@ function buildEntry(
   const event = readOption(desc, events);
   if (event !== undefined && body === undefined)
     throw new TypeError(`${typeName}.${desc.name} has an event and no body`);
-  const isForCustomers = event?.audience === EventAttributes_Audience.CUSTOMER;
   return {
     ...declared,
     kind: "unary",
     access: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
     auditType: event?.type || `${typeName}.${desc.name}`,
-    ...(body !== undefined &&
-      body !== "none" && {
-        body: {
-          ...body,
-          type: bodyTypeOf(body.view, isStable),
-          maxAfterBytes: isForCustomers ? declared.maxRequestBytes : MAX_PART_BYTES,
-        },
-      }),
+    ...(body !== undefined && body !== "none" && { body: { ...body, type: bodyTypeOf(body.view, isStable) } }),
     ...unaryHandler(desc, handler),
   };
 }

@@ -2,7 +2,7 @@
 
 import { type DescField, type DescMessage, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
-import { hasBehavior } from "../codec/fields.js";
+import { hasBehavior, isEmptyValid } from "../codec/fields.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 
 type Check = (request: Message) => void;
@@ -29,11 +29,7 @@ export function assertRequiredFields(desc: DescMessage, request: Message): void 
 
 function compile(message: DescMessage): Check {
   const required = message.fields.filter(
-    (field) =>
-      hasBehavior(field, FieldBehavior.REQUIRED) &&
-      field.fieldKind !== "message" &&
-      // Without presence, false cannot be told from absent.
-      field.scalar !== ScalarType.BOOL,
+    (field) => hasBehavior(field, FieldBehavior.REQUIRED) && field.fieldKind !== "message" && !isEmptyValid(field),
   );
   return (request) => {
     let violations: FieldViolation[] | undefined;

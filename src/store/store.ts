@@ -9,12 +9,13 @@
 //   PostgreSQL                 pg/turns.ts gives the unit a connection when it is its turn. It runs in a serializable
 //                              transaction (pg/pipeline.ts), from the start again after a conflict, and its caller waits
 //                              for its COMMIT.
-//   after that                 a full or lost disk has become an error that names the fault (sqlite/faults.ts), and no
-//                              caller has a response to a write that is not in the database.
+//   after that                 a full or lost disk, or a server that is away, has become UNAVAILABLE for the caller, and a
+//                              fault with its cause for the operator (faults.ts). No caller has a response to a write that
+//                              is not in the database.
 import type { Histogram } from "../kernel/histogram.js";
 import type { TraceSpan } from "../kernel/trace.js";
 import type { Awaitable } from "./awaitable.js";
-import type { DatabaseFaultCounts } from "./sqlite/faults.js";
+import type { DatabaseFaultCounts } from "./faults.js";
 import type { Tx } from "./transaction.js";
 
 /** Limits of one unit of work. */
@@ -48,7 +49,7 @@ export interface StoreStats {
   readonly pool?: { readonly busy: number; readonly idle: number; readonly max: number };
   /** Reads the sizes of the files of SQLite and what is free beside them, in bytes. */
   readonly files?: () => { readonly database: number; readonly wal: number; readonly free: number };
-  /** The faults of the machine that SQLite met. */
+  /** The faults of the machine or of the database server. */
   readonly faults?: DatabaseFaultCounts;
 }
 

@@ -32,6 +32,7 @@ import { Terms } from "./iam/terms.js";
 import { Jobs, Settings } from "./installation.js";
 import { Keys } from "./issuer/keys.js";
 import { RefreshTokens } from "./issuer/refresh-tokens.js";
+import { RevokedTokens } from "./issuer/revoked-tokens.js";
 import { SealedValues } from "./issuer/sealed-values.js";
 import { Tickets } from "./issuer/tickets.js";
 import { ListedTable } from "./lists/listed-table.js";
@@ -173,6 +174,10 @@ export class Transaction implements Executor {
 
   get refreshTokens(): RefreshTokens {
     return new RefreshTokens(this);
+  }
+
+  get revokedTokens(): RevokedTokens {
+    return new RevokedTokens(this);
   }
 
   get audit(): Audit {

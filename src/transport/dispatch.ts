@@ -25,7 +25,6 @@ import {
   requestProtocols,
 } from "../telemetry/request-record.js";
 import type { RefusalReason } from "./http/admission.js";
-import { discardRest, mayHaveBody } from "./http/body-reader.js";
 import type { Cors } from "./http/cors.js";
 import { simplifyGrpcType } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
@@ -310,7 +309,6 @@ export function createDispatch(options: DispatchOptions) {
     // The methods of REST take longer to find than a rejection may.
     const isRpc = requestProtocols[record.protocol].serves === "methods";
     if (cors?.answer(req, res, () => (isRpc ? frontEnd.methodsOf(path) : undefined))) return;
-    if (mayHaveBody(req)) discardRest(req);
     frontEnd.refuse(req, res, path, cause, record);
   }
 

@@ -170,6 +170,7 @@ export function createServer(options: ServerOptions): Server {
       ...{ limits, admission, budgets, behindProxy, logger },
       proxies: options.proxies,
       hasTls: options.tls !== undefined,
+      takesStream: connect.takesStream,
     }),
     port: options.port,
     tls: options.tls,

@@ -11,8 +11,12 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { startStopwatch } from "../support/stopwatch.js";
+import { waitUntil } from "../support/wait-until.js";
 
 const DELAY_MS = 1_500;
+/** The longest delay that is tried again with a longer one. */
+const MAX_DELAY_MS = 60_000;
 
 interface Answer {
   readonly status: number | undefined;
@@ -78,19 +82,28 @@ function follow(url: string) {
   };
 }
 
-async function startLeaving(run: (harness: Harness, token: string, group: string) => Promise<() => Promise<void>>) {
+// What happens during the delay takes longer than it on a busy machine, and is then tried with a longer one.
+async function startLeaving(
+  run: (harness: Harness, token: string, group: string) => Promise<() => Promise<void>>,
+  delayMs = DELAY_MS,
+) {
   const harness = await startHarness();
   const { token, group } = await harness.organisation("leaving");
   const during = await run(harness, token, group);
   const startMs = performance.now();
-  const stopped = harness.app.stop("SIGTERM", DELAY_MS);
+  const stopped = harness.app.stop("SIGTERM", delayMs);
   let isStopped = false;
   void stopped.then(() => {
     isStopped = true;
   });
-  await during();
-  assert.equal(isStopped, false);
-  assert.ok(performance.now() - startMs < DELAY_MS, "the machine is too slow for this test");
+  try {
+    await during();
+    assert.equal(isStopped, false);
+  } catch (error) {
+    if (performance.now() - startMs < delayMs || delayMs > MAX_DELAY_MS) throw error;
+    await stopped;
+    return startLeaving(run, 4 * delayMs);
+  }
   return { harness, stopped, startMs };
 }
 
@@ -155,9 +168,9 @@ describe("during the delay", () => {
       watch = follow(url);
       await watch.waitFor(1);
       return async () => {
-        const startedMs = performance.now();
+        const elapsedMs = startStopwatch();
         await watch?.waitFor(2);
-        assert.ok(performance.now() - startedMs < 500, "it did not wait for the next look");
+        assert.ok(elapsedMs() < 500, "it did not wait for the next look");
         const { status } = await createClient(Health, grpcOf(url).transport).check({});
         assert.equal(status, Status.NOT_SERVING);
         const late = follow(url);
@@ -170,6 +183,73 @@ describe("during the delay", () => {
     assert.deepEqual(watch?.seen, [Status.SERVING, Status.NOT_SERVING]);
     await stopped;
   });
+});
+
+// What a proxy has sent must be served, because it repeats no POST. How long the service waits for it is limited, so a busy
+// machine may be too late for a try, but not for all.
+describe("what was on its way when the stop began is served:", () => {
+  const TRIES = 8;
+
+  async function tryUntil(attempt: (harness: Harness) => Promise<boolean>): Promise<void> {
+    for (let i = 0; i < TRIES; i++) {
+      const harness = await startHarness();
+      const isServed = await attempt(harness);
+      await harness.app.stop();
+      if (isServed) return;
+    }
+    assert.fail(`it was lost ${TRIES} times`);
+  }
+
+  test("a stream on an idle session, which gets a PING before GOAWAY", async () => {
+    await tryUntil(async ({ url, app }) => {
+      const peer = await openFrames(url);
+      peer.request(1, "/healthz");
+      await peer.waitFor(HEADERS);
+      const stopped = app.stop();
+      if ((await peer.waitForOneOf(PING, GOAWAY)).type === GOAWAY) return false;
+      peer.request(3, "/healthz");
+      const { payload } = await peer.waitFor(GOAWAY);
+      if (payload.readUInt32BE(0) !== 3) return false;
+      await peer.waitFor(HEADERS, 2);
+      await stopped;
+      return true;
+    });
+  });
+
+  test("the first request of a connection", async () => {
+    await tryUntil(async ({ url, app }) => {
+      const { port } = new URL(url);
+      const socket = connect(Number(port), "127.0.0.1");
+      await once(socket, "connect");
+      await waitUntil(() => app.openWork().connections === 1);
+      const stopped = app.stop();
+      await waitUntil(() => isRefused(url));
+      socket.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+      const text = await readAll(socket);
+      await stopped;
+      return /^HTTP\/1\.1 200 .*\r\nConnection: close\r\n/s.test(text);
+    });
+  });
+
+  test("connections that the system has, and the service has not accepted", async () => {
+    await tryUntil(async ({ url, app }) => {
+      const { port } = new URL(url);
+      const sockets = Array.from({ length: 20 }, () => connect(Number(port), "127.0.0.1"));
+      for (const socket of sockets) socket.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+      const stopped = app.stop();
+      const texts = await Promise.all(sockets.map(readAll));
+      await stopped;
+      return texts.every((text) => text.startsWith("HTTP/1.1 200 "));
+    });
+  });
+
+  async function readAll(socket: Socket): Promise<string> {
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk));
+    socket.on("error", () => {});
+    await new Promise((resolve) => socket.once("close", resolve));
+    return text;
+  }
 });
 
 test("health checks are answered on connections beyond the limit of their address", async () => {
@@ -204,7 +284,7 @@ describe("after the delay", () => {
     peer.request(3, "/healthz");
     await peer.waitFor(HEADERS, 2);
     const { payload } = await peer.waitFor(GOAWAY);
-    const goawayMs = performance.now();
+    const [goawayMs, elapsedMs] = [performance.now(), startStopwatch()];
     assert.ok(goawayMs - startMs >= DELAY_MS - 20);
     assert.deepEqual([payload.readUInt32BE(0), payload.readUInt32BE(4)], [3, 0], "the last stream, and no error");
     // What was sent before GOAWAY was read is not answered, and does not reset the connection.
@@ -212,19 +292,20 @@ describe("after the delay", () => {
     const error = await peer.closed;
     assert.equal(error, undefined);
     const lastedMs = performance.now() - goawayMs;
-    assert.ok(lastedMs > 900 && lastedMs < 3_000, `${lastedMs} ms`);
+    assert.ok(lastedMs > 900 && elapsedMs() < 3_000, `${lastedMs} ms`);
     await stopped;
   });
 
   test("without a delay the listener closes at once: the control", async () => {
     const harness = await startHarness();
     const stopped = harness.app.stop("SIGINT");
-    assert.equal(await isRefused(harness.url), true);
+    await waitUntil(() => isRefused(harness.url), DELAY_MS);
     await stopped;
   });
 });
 
 const HEADERS = 1;
+const PING = 6;
 const GOAWAY = 7;
 
 interface Frame {
@@ -261,6 +342,15 @@ async function openFrames(url: string) {
     head.writeUInt32BE(stream, 5);
     socket.write(Buffer.concat([head, payload]));
   };
+  async function find(search: (all: readonly Frame[]) => Frame | undefined): Promise<Frame> {
+    for (;;) {
+      const found = search(frames);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  }
   socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   send(4, 0, 0);
   return {
@@ -271,14 +361,7 @@ async function openFrames(url: string) {
       // :method GET, :scheme http, :path, :authority
       send(HEADERS, 5, stream, Buffer.concat([Buffer.from([0x82, 0x86]), literal(4, path), literal(1, "a")]));
     },
-    async waitFor(type: number, count = 1): Promise<Frame> {
-      for (;;) {
-        const found = frames.filter((frame) => frame.type === type)[count - 1];
-        if (found !== undefined) return found;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    },
+    waitFor: (type: number, count = 1) => find((all) => all.filter((frame) => frame.type === type)[count - 1]),
+    waitForOneOf: (...types: readonly number[]) => find((all) => all.find(({ type }) => types.includes(type))),
   };
 }

@@ -35,11 +35,14 @@ export function buildStoredRow(id: number, rootUid: string, values: Partial<Stor
 }
 
 /** The body of a row: a binding whose role changed. */
-export const BODY = formatBody({
-  type: "chainguard.platform.iam.v2.RoleBinding",
-  before: { role: { name: "builder" } },
-  after: { role: { name: "viewer" } },
-});
+export const BODY = formatBody(
+  {
+    type: "chainguard.platform.iam.v2.RoleBinding",
+    before: { role: { name: "builder" } },
+    after: { role: { name: "viewer" } },
+  },
+  "test.thing.made.v1",
+);
 
 /** Makes all rows that are not sealed rows of an older version, as Arbor before 1.0 wrote them; statements of SQL. */
 export function makeOlder(version: 1 | 2): string {

@@ -148,7 +148,9 @@ export function versionsSuite(name: string, open: () => Promise<AttackedLog>): v
       const { unsealed, sealed, fault } = await log.verify(newer);
       assert.deepEqual({ sealed, fault, left: unsealed.rows }, { sealed: 0, fault: undefined, left: 2 });
       const problem = `the audit log of ${newer} is sealed no further: its next row has a version that is not known here; run arbor audit verify`;
-      assert.deepEqual(log.problems.splice(0), [problem]);
+      // The tests before have changed other logs, and each sealer finds that.
+      const ofLog = log.problems.splice(0).filter((text) => text.includes(newer));
+      assert.deepEqual(ofLog, [problem]);
       await sealAs("newer");
       await requireWhole(newer, 2);
     });
@@ -165,9 +167,12 @@ function withUnsealed(store: Store, view: (row: StoredAuditRow) => StoredAuditRo
       listUnsealed,
       findSealer: () => auditChain.findSealer(),
       findHead: (root: string) => auditChain.findHead(root),
+      findNextHead: (after?: string) => auditChain.findNextHead(after),
+      listEntries: (root: string, afterSeq: number, limit: number) => auditChain.listEntries(root, afterSeq, limit),
       lastSeq: (root: string) => auditChain.lastSeq(root),
     };
-    return { auditChain: chain, jobs: tx.jobs, eventPositions: tx.eventPositions } as unknown as Tx;
+    const { audit, auditCheckpoints, eventPositions, jobs } = tx;
+    return { auditChain: chain, audit, auditCheckpoints, jobs, eventPositions } as unknown as Tx;
   };
   return { ...store, read: (unit, options) => store.read((tx) => unit(viewOf(tx)), options) };
 }

@@ -139,7 +139,7 @@ describe("arbor auth login", () => {
     chmodSync(program, 0o755);
     const login = arbor(["auth", "login"], { BROWSER: program });
     await pageOf(login);
-    await waitUntil(() => existsSync(opened), 60_000);
+    await waitUntil(() => existsSync(opened));
     await page.goto(readFileSync(opened, "utf8"));
     await pick("Alice");
     await consent("Give a program access?", "Continue");

@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   "--claims-file": ["iam", "identities", "test-claims", UID],
   "--token-file": ["whoami"],
   "--file": ["iam", "groups", "create", "--parent", UID],
+  "--leaked-token": ["iam", "identities", "revoke-tokens", "--yes"],
   "--oidc-client-secret-file": ["iam", "identity-providers", "create", "--parent", UID],
   "--static-keys-issuer-keys-file": ["iam", "identities", "create", "--parent", UID],
   "--content-file": ["registry", "readmes", "update", `${UID}/1`],

@@ -108,17 +108,47 @@ describe("the lock of the credentials", () => {
     }
   });
 
-  it("is taken after a minute, from whomever", async () => {
+  for (const { what, text, ages } of [
+    { what: "is taken after half a minute, from whomever", text: "elsewhere 1 x", ages: [20, 40] },
+    {
+      what: "without its text, of a process that was killed as it took it, is taken after seconds",
+      text: "",
+      ages: [2, 8],
+    },
+  ] as const) {
+    it(what, async () => {
+      const lock = newLock();
+      const [young, old] = ages;
+      for (const ageS of ages) {
+        writeFileSync(lock, text);
+        utimesSync(lock, Date.now() / 1000, Date.now() / 1000 - ageS);
+        if (ageS === old) assert.equal(await withLock(lock, finish, 1_000), "done");
+        else assert.equal((await commandErrorOf(withLock(lock, finish, 60))).code, Code.Unavailable, `${young}`);
+      }
+      assert.deepEqual(readdirSync(dirname(lock)), []);
+    });
+  }
+
+  it("is taken although a process was killed while it took it away", async () => {
     const lock = newLock();
-    for (const [ageS, isFree] of [
-      [50, false],
-      [70, true],
-    ] as const) {
-      writeFileSync(lock, "elsewhere 1 x");
-      utimesSync(lock, Date.now() / 1000, Date.now() / 1000 - ageS);
-      if (isFree) assert.equal(await withLock(lock, finish, 1_000), "done");
-      else assert.equal((await commandErrorOf(withLock(lock, finish, 60))).code, Code.Unavailable);
-    }
+    const age = (file: string, ageS: number) => utimesSync(file, Date.now() / 1000, Date.now() / 1000 - ageS);
+    writeFileSync(lock, "elsewhere 1 x");
+    writeFileSync(`${lock}.break`, "");
+    age(lock, 40);
+    age(`${lock}.break`, 2);
+    // The guard may be that of a process that runs.
+    assert.equal((await commandErrorOf(withLock(lock, finish, 60))).code, Code.Unavailable);
+    age(`${lock}.break`, 8);
+    assert.equal(await withLock(lock, finish, 5_000), "done");
+    assert.deepEqual(readdirSync(dirname(lock)), []);
+  });
+
+  it("is waited for until one that nobody holds is stale", async () => {
+    const lock = newLock();
+    // As it is 28 s after a process of another machine was killed.
+    writeFileSync(lock, "elsewhere 1 x");
+    utimesSync(lock, Date.now() / 1000, Date.now() / 1000 - 28);
+    assert.equal(await withLock(lock, finish), "done");
   });
 
   it("that another has taken meanwhile is left to it", async () => {

@@ -10,12 +10,16 @@ import {
   digestOf,
   EC,
   type EventIssuer,
+  forgeries,
   GROUP,
   headersOf,
   RSA,
+  SUBSCRIPTION,
   sign,
+  spellings,
   startEventIssuer,
   twinOf,
+  webhookOf,
 } from "../events/event-issuer.js";
 
 describe("eventVerifier", () => {
@@ -52,7 +56,10 @@ describe("eventVerifier", () => {
       source: "https://platform.example.com/iam/v1/groups",
       subject: GROUP,
       time: "2026-01-31T12:00:00.000Z",
-      extensions: { group: GROUP },
+      extensions: {
+        ...{ group: GROUP, actor: "89abcdef0123456789abcdef0123456789abcdef", audience: "customer" },
+        bodytype: "chainguard.platform.iam.v2.Group",
+      },
       data: JSON.parse(BODY),
       repeated: false,
     });
@@ -69,7 +76,7 @@ describe("eventVerifier", () => {
       (await verifyEvent(headersOf(await sign(issuer, claims()), { "ce-id": "id-2" }), BODY)).repeated,
       false,
     );
-    nowMs += 400_000;
+    nowMs += 901_000;
     assert.equal((await verifyEvent(headersOf(await sign(issuer, claims())), BODY)).repeated, false);
   });
 
@@ -78,7 +85,7 @@ describe("eventVerifier", () => {
     await verifyEvent(headersOf(token), BODY);
     await refuses(403, /was used before/, headersOf(token));
     await refuses(403, /was used before/, headersOf(token, { "ce-id": "id-2" }));
-    nowMs += 329_000;
+    nowMs += 599_000;
     await refuses(403, /was used before/, headersOf(token));
   });
 
@@ -91,13 +98,49 @@ describe("eventVerifier", () => {
   it("refuses an old token, whatever its expiry says", async () => {
     const token = await sign(issuer, claims());
     const long = await sign(issuer, claims({ exp: Math.floor(nowMs / 1_000) + 3_600 }));
-    nowMs += 331_000;
+    nowMs += 601_000;
     await refuses(403, /expired/, headersOf(token));
     await refuses(403, /expired|another iat/, headersOf(long));
     const { exp: _, ...endless } = claims();
     await refuses(403, /another exp/, headersOf(await sign(issuer, endless)));
-    const early = await sign(issuer, claims({ iat: Math.floor(nowMs / 1_000) + 60 }));
+    const early = await sign(issuer, claims({ iat: Math.floor(nowMs / 1_000) + 301 }));
     await refuses(403, /another iat/, headersOf(early));
+  });
+
+  it("accepts clocks that differ by five minutes in either direction, or as much as is set", async () => {
+    const accepts = async (skewMs: number, toleranceSeconds?: number) => {
+      const options = { issuer: issuer.url, group: GROUP, clock: () => nowMs + skewMs };
+      const verify = eventVerifier({ ...options, ...(toleranceSeconds !== undefined && { toleranceSeconds }) });
+      const iat = Math.floor(nowMs / 1_000);
+      const token = await sign(issuer, claims({ iat, nbf: iat, exp: iat + 300 }));
+      return verify(headersOf(token), BODY).then(
+        () => true,
+        (error) => error instanceof EventRejected && error.status !== 403,
+      );
+    };
+    nowMs = Math.floor(nowMs / 1_000) * 1_000;
+    // A token is valid for five minutes besides.
+    const cases: readonly (readonly [skewS: number, toleranceSeconds: number | undefined, isAccepted: boolean])[] = [
+      ...[-300, -290, 0, 290, 599].map((skew) => [skew, undefined, true] as const),
+      ...[-302, 602].map((skew) => [skew, undefined, false] as const),
+      ...[-30, 0, 329].map((skew) => [skew, 30, true] as const),
+      ...[-32, 332].map((skew) => [skew, 30, false] as const),
+      ...[[0, 0, true] as const, [-2, 0, false] as const, [302, 0, false] as const, [-3_600, 3_600, true] as const],
+    ];
+    for (const [skewS, tolerance, isAccepted] of cases)
+      assert.equal(await accepts(skewS * 1_000, tolerance), isAccepted, `${skewS} s, tolerance ${tolerance}`);
+    for (const toleranceSeconds of [-1, Number.NaN, Number.POSITIVE_INFINITY])
+      assert.throws(() => eventVerifier({ issuer: issuer.url, group: GROUP, toleranceSeconds }), TypeError);
+  });
+
+  it("remembers a token for as long as it is accepted, whatever the tolerance", async () => {
+    const iat = Math.floor(nowMs / 1_000);
+    nowMs = (iat - 3_600) * 1_000;
+    verifyEvent = eventVerifier({ issuer: issuer.url, group: GROUP, clock: () => nowMs, toleranceSeconds: 3_600 });
+    const token = await sign(issuer, claims({ iat, exp: iat + 300 }));
+    await verifyEvent(headersOf(token), BODY);
+    nowMs = (iat + 3_899) * 1_000;
+    await refuses(403, /was used before/, headersOf(token));
   });
 
   it("refuses a body that was changed", async () => {
@@ -110,6 +153,77 @@ describe("eventVerifier", () => {
     await refuses(403, /not what was signed/, headersOf(await sign(issuer, claims())), `${BODY} `);
     await refuses(403, /not what was signed/, headersOf(await sign(issuer, claims({ webhook: {} }))));
     await refuses(403, /not what was signed/, headersOf(await sign(issuer, claims({ webhook: undefined }))));
+  });
+
+  for (const [name, forge] of Object.entries(forgeries)) {
+    it(`refuses ${name} under a token that proves the attributes, but not under one of an older service`, async () => {
+      const own = await sign(issuer, claims(webhookOf()));
+      await refuses(403, /attributes are not what was signed/, forge(headersOf(own)));
+      // Control: it is the claim that proves it, and nothing else.
+      const older = await sign(issuer, claims());
+      await verifyEvent(forge(headersOf(older)), BODY);
+      await verifyEvent(headersOf(own), BODY);
+    });
+  }
+
+  for (const [name, spell] of Object.entries(spellings)) {
+    it(`accepts ${name}`, async () => {
+      const { id, type } = await verifyEvent(spell(headersOf(await sign(issuer, claims(webhookOf())))), BODY);
+      assert.deepEqual([id, type], ["id-1", headersOf("")["ce-type"]]);
+    });
+  }
+
+  it("accepts values of all characters", async () => {
+    const value = encodeURIComponent('ü %41 "quoted" 🌳');
+    const headers = headersOf("", { "ce-subject": value, "ce-note": "%0A=1:" });
+    const token = await sign(issuer, claims(webhookOf(headers)));
+    const { subject } = await verifyEvent({ ...headers, authorization: `Bearer ${token}` }, BODY);
+    assert.equal(subject, 'ü %41 "quoted" 🌳');
+  });
+
+  it("refuses two values of one attribute", async () => {
+    const headers = headersOf(await sign(issuer, claims()));
+    await assert.rejects(verifyEvent({ ...headers, "Ce-Id": "id-2" }, BODY), /ce-id has more than one value/);
+    await assert.rejects(verifyEvent({ ...headers, "ce-id": ["id-1", "id-2"] }, BODY), /more than one value/);
+    assert.equal((await verifyEvent({ ...headers, "ce-id": ["id-1"] }, BODY)).id, "id-1");
+  });
+
+  it("refuses the token of another subscription, where it knows its own", async () => {
+    const options = { issuer: issuer.url, group: GROUP, clock: () => nowMs };
+    verifyEvent = eventVerifier({ ...options, subscription: SUBSCRIPTION });
+    await verifyEvent(headersOf(await sign(issuer, claims(webhookOf()))), BODY);
+    const other = { subscription: `${GROUP}/0000000000000000` };
+    const foreign = () => sign(issuer, claims(webhookOf(undefined, other)));
+    await refuses(403, /another subscription/, headersOf(await foreign()));
+    // An older service does not say for which one it is.
+    await verifyEvent(headersOf(await sign(issuer, claims())), BODY);
+    // Control: without the option it is accepted.
+    await eventVerifier(options)(headersOf(await foreign()), BODY);
+    assert.throws(() => eventVerifier({ ...options, subscription: "" }), TypeError);
+  });
+
+  it("refuses tokens that do not prove the attributes and the subscription, where it must", async () => {
+    verifyEvent = eventVerifier({ issuer: issuer.url, group: GROUP, clock: () => nowMs, requireAttributes: true });
+    await verifyEvent(headersOf(await sign(issuer, claims(webhookOf()))), BODY);
+    const lacking = [
+      claims(),
+      ...["attributes", "subscription"].map((name) => claims(webhookOf(undefined, { [name]: undefined }))),
+    ];
+    for (const claim of lacking)
+      await refuses(403, /does not prove the attributes/, headersOf(await sign(issuer, claim)));
+  });
+
+  it("says that it needs the raw body, where it gets a parsed one", async () => {
+    const headers = headersOf(await sign(issuer, claims(webhookOf())));
+    for (const parsed of [JSON.parse(BODY), {}, [], null, undefined, 1, new ArrayBuffer(1)]) {
+      await assert.rejects(verifyEvent(headers, parsed), (error) => {
+        assert.ok(error instanceof EventRejected, String(error));
+        assert.match(error.message, /raw body/);
+        assert.equal(error.status, 400);
+        return true;
+      });
+    }
+    await verifyEvent(headers, new Uint8Array(Buffer.from(BODY)));
   });
 
   it("refuses tokens of others: another issuer, key, audience or group", async () => {

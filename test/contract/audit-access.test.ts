@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { connectTo, staticToken } from "../../src/client/index.js";
 import { type IamWorld, startIamWorld } from "../iam/iam-world.js";
+import { LIMIT_MS } from "../support/wait-until.js";
 import { type RawClient, rawClients, requestOf } from "./iam-clients.js";
 
 const { listEvents, getEvent } = AuditService.method;
@@ -24,7 +25,7 @@ describe("audit events", () => {
   async function tailCode(scope: string, token: string | undefined): Promise<string> {
     const connection = connectTo({ baseUrl: world.url, ...(token !== undefined && { token: staticToken(token) }) });
     try {
-      for await (const _ of connection.client(AuditService).tailEvents({ scope }, { timeoutMs: 20_000 })) break;
+      for await (const _ of connection.client(AuditService).tailEvents({ scope }, { timeoutMs: LIMIT_MS })) break;
       return "OK";
     } catch (error) {
       const { rawMessage = "" } = error as { rawMessage?: string };

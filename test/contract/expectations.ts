@@ -30,11 +30,16 @@ export function page(total: number, groups: readonly object[], more: object = {}
   return ok({ ...(groups.length > 0 && { groups }), ...more, totalCount: String(total) });
 }
 
+/** The message of INVALID_ARGUMENT: descriptions without what they add for a value that is missing. */
+export function invalidMessage(violations: readonly (readonly [field: string, description: string])[]): string {
+  const texts = violations.map(([field, description]) => `${field}: ${description}`);
+  return `Invalid argument: ${texts.map((text) => text.replace(/(?<= must match .*): \S+ is required$/, "")).join("; ")}`;
+}
+
 /** INVALID_ARGUMENT with one violation per pair of field and description. */
 export function invalid(...violations: readonly (readonly [field: string, description: string])[]): Expected {
-  const text = violations.map(([field, description]) => `${field}: ${description}`).join("; ");
   const fieldViolations = violations.map(([field, description]) => ({ field, description }));
-  return failure("INVALID_ARGUMENT", `Invalid argument: ${text}`, { "@type": `${TYPE}BadRequest`, fieldViolations });
+  return failure("INVALID_ARGUMENT", invalidMessage(violations), { "@type": `${TYPE}BadRequest`, fieldViolations });
 }
 
 /** PERMISSION_DENIED with one field and rule for each value that callers do not choose. */

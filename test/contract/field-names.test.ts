@@ -17,6 +17,7 @@ import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { type IamWorld, startIamWorld } from "../iam/iam-world.js";
+import { LIMIT_MS } from "../support/wait-until.js";
 import { restAs } from "./rest.js";
 
 let world: IamWorld;
@@ -129,7 +130,7 @@ const cases: readonly Case[] = [
 async function rpcError(transport: Transport, method: DescMethodUnary, request: JsonObject): Promise<ConnectError> {
   const header = { authorization: `Bearer ${world.owner.token}` };
   try {
-    await transport.unary(method, undefined, 10_000, header, create(method.input, fromJson(method.input, request)));
+    await transport.unary(method, undefined, LIMIT_MS, header, create(method.input, fromJson(method.input, request)));
   } catch (error) {
     return ConnectError.from(error);
   }

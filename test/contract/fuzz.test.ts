@@ -4,8 +4,11 @@ import { chooseScale } from "../support/scale.js";
 import { fuzz } from "./fuzz.js";
 
 const REQUESTS = chooseScale(12_000, 1_200);
-/** They need a SCIM token of an older version, and the etag that came with it, or a login of the caller. */
-const WITH_TOKEN = /_(?:SetScimEnabled|RevokeScimToken|RevokeSession)$/;
+/**
+ * They need a SCIM token of an older version, and the etag that came with it, a login of the caller, or a person of an
+ * organisation's provider.
+ */
+const WITH_TOKEN = /_(?:SetScimEnabled|RevokeScimToken|RevokeSession|RevokePersonTokens)$/;
 
 test(`${REQUESTS} random requests`, async (t) => {
   const report = await fuzz({ requests: REQUESTS, seed: 1, tries: 50 });

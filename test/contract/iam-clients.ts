@@ -14,6 +14,7 @@ import {
 import * as grpc from "@grpc/grpc-js";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { sendHttp } from "../support/send-http.js";
+import { LIMIT_MS } from "../support/wait-until.js";
 import { codeName } from "./wire.js";
 
 /** What came back. */
@@ -136,7 +137,7 @@ export function rawGrpc(url: string): RawClient {
           (bytes: Buffer) => bytes,
           request,
           metadata,
-          { deadline: Date.now() + 20_000 },
+          { deadline: Date.now() + LIMIT_MS },
           (error, body) => {
             const ended = error ? `${error.code} ${error.details}` : "0";
             const bytes = () => `${ended}\n${heads.sort().join("\n")}\n${body?.toString("latin1") ?? ""}`;

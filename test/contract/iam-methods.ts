@@ -100,6 +100,8 @@ const subjects: readonly (readonly [RegExp, keyof Placed])[] = [
   [/^Advisories\.(Create|List)AdvisoryEvents?$/, "advisory"],
   [/\.(Create|BatchCreate)|^Terms|RequestGroupAccess$/, "group"],
   [/^GroupAccountAssociations\./, "accountAssociation"],
+  [/^TokensService\.RevokeTokens$/, "identity"],
+  [/^TokensService\.RevokePersonTokens$/, "identityProvider"],
 ];
 
 /** What of a group a method is about, which follows from its name. */

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { DescEnum } from "@bufbuild/protobuf";
+import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { isUidp } from "../../src/kernel/uidp.js";
 import {
   type AnyObject,
@@ -20,8 +21,10 @@ import { findMethod, findUnservedStatus } from "./served.js";
 
 const JSON_TYPE = "application/json";
 const NO_UID = "no-uid";
-// A rule about two fields is one that no schema says: either of them may be there.
-const CONDITIONAL = /^\S+ is required unless |^\S+ must name another repo, |^set either \S+ or \S+$/;
+// A rule about two fields that are in no oneof is one that no schema says.
+const CONDITIONAL = /^\S+ is required unless |^\S+ must name another repo, /;
+/** What the service says of a field or of a oneof that is not there, and of a list without elements. */
+const ABSENCE = /\bis required$|^\S+ must (?:have|be) (?:one of |\S+ or )|^set either \S+ or \S+$|\bat least one\b/;
 
 type Path = readonly (string | number)[];
 type Outcome = { readonly status: number; readonly text: string };
@@ -52,6 +55,17 @@ describe("every operation of the document", () => {
     assert.ok(isMuch, JSON.stringify(seen));
   });
 
+  it("requires of messages that its example lacks what the service asks for", async (t) => {
+    const counts: Counts = { refused: 0, accepted: 0, required: 0 };
+    for (const operation of operations()) {
+      const schema = operation.requestBody?.content[JSON_TYPE]?.schema;
+      if (schema === undefined || operation.method === "PATCH") continue;
+      await t.test(operation.operationId, () => checkMessages(operation, schema, counts));
+    }
+    // Of most the sample values are good enough to be accepted.
+    assert.ok(counts.accepted >= 60 && counts.required >= 40, JSON.stringify(counts));
+  });
+
   it("has a pattern wherever an answer holds a uid", async (t) => {
     for (const operation of operations()) {
       await t.test(operation.operationId, async () => {
@@ -78,7 +92,10 @@ describe("every operation of the document", () => {
       assert.equal(status !== 200, validate([]) !== undefined, `an empty list: ${text}`);
     }
     for (const { path, value } of propertiesIn(body)) {
-      const check = async (change: (parent: Record<string | number, unknown>, key: string | number) => void) => {
+      const check = async (
+        change: (parent: Record<string | number, unknown>, key: string | number) => void,
+        clears = false,
+      ) => {
         const { outcome, changed } = await sendWith(operation, path, change);
         if (outcome === undefined) return undefined;
         const isValid = validate(changed) === undefined;
@@ -87,15 +104,17 @@ describe("every operation of the document", () => {
         const mayPass = operation.method === "PATCH" && typeof value === "object";
         if (!isValid && !(mayPass && outcome.status === 200)) assertTyped(outcome, told);
         else assert.ok(!isNamed(outcome, path, value), told);
+        if (isValid && !clears) assert.ok(!lacksSomething(outcome), told);
         return { isValid, told, ...outcome };
       };
       const without = await check((parent, key) => delete parent[key]);
       if (without !== undefined) seen[without.isValid ? "optional" : "required"]++;
+      // In an update null names a field to be cleared.
+      const clears = operation.method === "PATCH";
       const empty = await check((parent, key) => {
         parent[key] = null;
-      });
-      // In an update null names a field to be cleared.
-      if (operation.method !== "PATCH") assert.equal(empty?.status, without?.status, empty?.told);
+      }, clears);
+      if (!clears) assert.equal(empty?.status, without?.status, empty?.told);
       const zero = zeroOf(operation, value);
       if (without?.isValid === false && zero !== undefined) {
         const zeroed = await check((parent, key) => {
@@ -117,6 +136,31 @@ describe("every operation of the document", () => {
         });
         assert.equal(numbered?.status, 200, numbered?.told);
         seen.numbers++;
+      }
+    }
+  }
+
+  async function checkMessages(operation: PlacedOperation, schema: AnyObject, counts: Counts): Promise<void> {
+    const validate = of(schema);
+    const send = async (body: unknown) => {
+      const outcome = await world.send({ ...(await world.arrange(operation)), body });
+      const told = `${operation.operationId} ${JSON.stringify(body)}: ${outcome.status} ${outcome.text}`;
+      return { isValid: validate(body) === undefined, outcome, told };
+    };
+    const { body: example } = await world.arrange(operation);
+    // A batch has what its requests need not have each.
+    const base = isBatch(example) ? { ...example, roleUid: builtinRoleUid("viewer") } : example;
+    for (const body of bodiesWith(schema, base)) {
+      const { isValid, outcome, told } = await send(body);
+      assert.ok(isValid, told);
+      assert.ok(!lacksSomething(outcome), told);
+      counts[outcome.status === 200 ? "accepted" : "refused"]++;
+      for (const { path } of propertiesIn(body)) {
+        if (isBatch(body) && path[0] === "roleUid") continue;
+        const less = await send(withoutProperty(body, path));
+        if (less.isValid) assert.ok(!lacksSomething(less.outcome), less.told);
+        else assertTyped(less.outcome, less.told);
+        if (!less.isValid) counts.required++;
       }
     }
   }
@@ -203,6 +247,11 @@ function isNamed(outcome: Outcome, path: Path, value: unknown): boolean {
     .some((description) => names.has(description.split(" ")[0]?.split(".").at(-1)));
 }
 
+// Whether the service rejects the request because something is not there that no document can require.
+function lacksSomething(outcome: Outcome): boolean {
+  return violationsIn(outcome).some((description) => ABSENCE.test(description) && !CONDITIONAL.test(description));
+}
+
 function isConditional(outcome: Outcome): boolean {
   return violationsIn(outcome).some((description) => CONDITIONAL.test(description));
 }
@@ -211,6 +260,115 @@ function violationsIn({ status, text }: Outcome): string[] {
   if (status !== 400) return [];
   const { details } = JSON.parse(text) as { details: { fieldViolations?: { description: string }[] }[] };
   return details.flatMap(({ fieldViolations = [] }) => fieldViolations.map(({ description }) => description));
+}
+
+function isBatch(body: unknown): body is AnyObject {
+  return typeof body === "object" && body !== null && "requests" in body;
+}
+
+/** How many bodies the service refused and accepted, and how many properties were required. */
+type Counts = Record<"refused" | "accepted" | "required", number>;
+
+/** Good values of properties by their names. */
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  account: "123456789012",
+  awsAccount: "123456789012",
+  projectId: "example-project",
+  projectNumber: "123456789012",
+  issuer: "https://issuer.example.org",
+  arn: "arn:aws:sts::123456789012:assumed-role/role/session",
+  issuerKeys: JSON.stringify({
+    keys: [{ kty: "OKP", crv: "Ed25519", alg: "EdDSA", kid: "a", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }],
+  }),
+};
+
+// The bodies of an operation that have one more message each, at any depth, with what it requires and no more.
+function bodiesWith(schema: AnyObject, body: unknown): unknown[] {
+  const { items } = resolve(schema) as { items?: AnyObject };
+  return items === undefined ? variantsOf(schema, body as AnyObject) : variantsOf(items).map((one) => [one]);
+}
+
+// What each message in a value may be, the others left as they are in `base`.
+function variantsOf(schema: AnyObject, base = samplesFor(schema)[0] as AnyObject, depth = 0): AnyObject[] {
+  const { properties = {} } = resolve(schema) as { properties?: Record<string, AnyObject> };
+  if (depth > 4) return [];
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const { items } = resolve(property) as { items?: AnyObject };
+    const target = items ?? property;
+    if (resolve(target).properties === undefined) return [];
+    const others: Record<string, unknown> = { ...base };
+    for (const other of otherMembers(name, property)) delete others[other];
+    return [...samplesFor(target), ...variantsOf(target, undefined, depth + 1)].map((value) => ({
+      ...others,
+      [name]: items === undefined ? value : [value],
+    }));
+  });
+}
+
+// The other members of the oneof that a property is in, which its description names.
+function otherMembers(name: string, { description = "" }: AnyObject): string[] {
+  const [, members = ""] = / one is set of (.*)\./.exec(String(description)) ?? [];
+  return [...members.matchAll(/`(\w+)`/g)].map(([, member = ""]) => member).filter((member) => member !== name);
+}
+
+// The schema itself, behind references and beside null.
+function resolve(schema: AnyObject): AnyObject {
+  const { $ref, anyOf } = schema as { $ref?: string; anyOf?: AnyObject[] };
+  if ($ref !== undefined) return resolve(atRef(world.document, $ref) as AnyObject);
+  const [first] = anyOf?.filter(({ type }) => type !== "null") ?? [];
+  return first === undefined ? schema : resolve(first);
+}
+
+// What a schema requires and no more; several, one for each member of a required oneof.
+function samplesFor(schema: AnyObject, name = ""): unknown[] {
+  const {
+    type,
+    properties,
+    required = [],
+    items,
+    not,
+    enum: values,
+    pattern,
+    additionalProperties,
+    propertyNames,
+  } = resolve(schema) as {
+    type?: string | string[];
+    properties?: Record<string, AnyObject>;
+    required?: string[];
+    items?: AnyObject;
+    not?: { anyOf?: { properties: object }[] };
+    enum?: string[];
+    pattern?: string;
+    additionalProperties?: AnyObject;
+    propertyNames?: { enum?: string[] };
+  };
+  if (properties !== undefined) {
+    const base = Object.fromEntries(required.map((one) => [one, samplesFor(properties[one] ?? {}, one)[0]]));
+    let made: AnyObject[] = [base];
+    for (const { properties: members } of not?.anyOf ?? []) {
+      made = made.flatMap((one) =>
+        Object.keys(members).flatMap((member) =>
+          samplesFor(properties[member] ?? {}, member).map((value) => ({ ...one, [member]: value })),
+        ),
+      );
+    }
+    return made;
+  }
+  if (Object.hasOwn(SAMPLES, name)) return [SAMPLES[name]];
+  if (items !== undefined) return [[samplesFor(items, name)[0]]];
+  if (additionalProperties !== undefined)
+    return [{ [propertyNames?.enum?.[0] ?? "1"]: samplesFor(additionalProperties)[0] }];
+  if (values !== undefined) return [values[1]];
+  if (pattern?.includes("[0-9a-f]{40}")) return [world.organisation];
+  if ([type].flat().includes("integer")) return [1];
+  return ["text"];
+}
+
+function withoutProperty(value: unknown, path: Path): unknown {
+  const changed = structuredClone(value);
+  const parent = path.slice(0, -1).reduce((at, key) => (at as AnyObject)[key], changed) as Record<string, unknown>;
+  delete parent[path.at(-1) ?? ""];
+  return changed;
 }
 
 function enumNumber(operation: PlacedOperation, value: unknown): number | undefined {

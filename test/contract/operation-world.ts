@@ -47,6 +47,7 @@ export interface Arranged extends PlainRequest {
 
 /** The service, and what is known of its document. */
 export interface OperationWorld {
+  readonly url: string;
   readonly document: ApiDocument;
   readonly operations: readonly PlacedOperation[];
   /** The root group that everything lies in, and where it is stored. */
@@ -137,6 +138,15 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       async (known) => {
         const eventId = await waitUntil(findSealedEvent);
         known.set("eventId", eventId).set("subscription", await create("subscriptions", organisation));
+      },
+    ],
+    [
+      // It is about a person who came through the provider.
+      /:revokePersonTokens$/,
+      async (known) => {
+        const providerUid = await create("identityProviders");
+        const { uid } = await world.harness.identity({ providerUid });
+        known.set("identity_provider", providerUid).set("uid", uid);
       },
     ],
     [
@@ -260,6 +270,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   let kept: { readonly operation: PlacedOperation; readonly request: Arranged } | undefined;
 
   return {
+    url: world.url,
     document,
     operations,
     organisation,

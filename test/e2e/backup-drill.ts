@@ -128,7 +128,7 @@ async function createOrganisation(data: string): Promise<Organisation> {
   const { store, keys, close } = await openInstallation({ settings, mode: "create" });
   const nowMs = Date.now();
   const { group, identity } = await store.write((tx) => bootstrap(tx, { org: "drill" }, randomIds, nowMs));
-  const request = { issuer: BASE_URL, audience: BASE_URL, identity, lifeS: 3_600, nowMs };
+  const request = { issuer: BASE_URL, audience: BASE_URL, identity, lifeS: 3_600, atMs: nowMs };
   const token = await issueToken(request, keys, randomIds);
   await close();
   return { group, identity, token };

@@ -39,7 +39,7 @@ const PROVIDERS = 3;
 
 /** Registers the tests. */
 export function masterKeySuite(name: string, createStorage: () => Promise<RotationStorage>): void {
-  describe(name, { timeout: 180_000 }, () => {
+  describe(name, () => {
     let storage: RotationStorage;
     let provider: OidcProvider;
     let organisation: Organisation;

@@ -227,6 +227,46 @@ test("a connection that the sink has closed meanwhile costs no attempt", async (
   assert.equal((await stateOf(uid))?.failingSinceMs, null);
 });
 
+test("an event that is sent again because a kept connection was lost has another token", async () => {
+  let lost = 0;
+  const { receiver, uid, createGroup } = await subscribe(({ event }) => {
+    if (event.data?.body.name !== "x" || lost > 0) return 200;
+    return (_response, request) => {
+      lost++;
+      request.socket.destroy();
+    };
+  });
+  await receiver.accepted(1);
+  await createGroup("x");
+  await receiver.accepted(2);
+  receiver.close();
+  const [first, again, ...more] = receiver.received.filter(({ event }) => event.data?.body.name === "x");
+  assert.ok(first && again);
+  assert.equal(first.event.id, again.event.id);
+  assert.equal(more.length, 0);
+  assert.notEqual(first.token.split(".")[1], again.token.split(".")[1]);
+  // It was no failed attempt.
+  assert.equal((await stateOf(uid))?.failingSinceMs, null);
+});
+
+test("a sink that answers 2xx and whose body does not end gets each event once", async () => {
+  const { receiver, uid, createGroup } = await subscribe(() => (response) => {
+    response.writeHead(200);
+    const timer = setInterval(() => response.write("x"), 100);
+    response.on("close", () => clearInterval(timer));
+  });
+  for (let i = 0; i < 3; i++) await createGroup(`g${i}`);
+  await waitUntil(() => receiver.received.length >= 4);
+  await waitUntil(async () => {
+    const { waiting } = await harness.app.installation.store.read((tx) => tx.eventDeliveries.count(uid));
+    const position = await stateOf(uid);
+    return waiting === 0 && position?.state === "live" && position.failingSinceMs === null;
+  });
+  receiver.close();
+  const ids = receiver.received.map(({ event }) => event.id);
+  assert.equal(new Set(ids).size, ids.length);
+});
+
 test("commands on the host make published events", async () => {
   const { receiver, group } = await subscribe();
   await receiver.accepted(1);

@@ -6,6 +6,8 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
 /** The group of the subscription. */
 export const GROUP = "0123456789abcdef0123456789abcdef01234567/0123456789abcdef";
+/** The subscription. */
+export const SUBSCRIPTION = `${GROUP}/fedcba9876543210`;
 /** The data of an event. */
 export const BODY = JSON.stringify({ actor: { subject: "someone" }, body: { id: "x", name: "überall" } });
 
@@ -60,7 +62,67 @@ export function digestOf(body: string): string {
   return `sha256:${createHash("sha256").update(body).digest("hex")}`;
 }
 
-/** The claims of a token for {@link BODY}. */
+/** The digest of the attributes in header fields, as docs/events.md describes it. */
+export function attributesDigestOf(headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers)
+    .filter(([name, value]) => name.startsWith("ce-") && value !== "")
+    .map(([name, value]) => [name.slice(3), decodeURIComponent(value)] as const)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => `${name}=${Buffer.from(value, "utf8").length}:${value}\n`);
+  return digestOf(lines.join(""));
+}
+
+/** The claim about what is sent with these header fields. */
+export function webhookOf(headers = headersOf(""), changed: Claims = {}): Claims {
+  return {
+    webhook: {
+      digest: digestOf(BODY),
+      attributes: attributesDigestOf(headers),
+      subscription: SUBSCRIPTION,
+      ...changed,
+    },
+  };
+}
+
+/** What somebody with a sink of their own could change of an event, by what each makes of its header fields. */
+export const forgeries: Readonly<Record<string, (headers: Record<string, string>) => Record<string, string>>> = {
+  ...Object.fromEntries(
+    ["id", "type", "source", "subject", "time", "group", "actor", "audience", "bodytype"].map((name) => [
+      `another ${name}`,
+      (headers: Record<string, string>) => ({ ...headers, [`ce-${name}`]: `${headers[`ce-${name}`]}x` }),
+    ]),
+  ),
+  "an attribute more": (headers) => ({ ...headers, "ce-identityprovider": GROUP }),
+  "an attribute less": ({ "ce-actor": _, ...headers }) => headers,
+  "an empty attribute": (headers) => ({ ...headers, "ce-subject": "" }),
+  "a value that moves into the next attribute": ({ "ce-bodytype": bodytype, ...headers }) => ({
+    ...headers,
+    "ce-audience": `customer%0Abodytype=${bodytype?.length}:${bodytype}`,
+  }),
+  "values of two attributes exchanged": ({ "ce-actor": actor = "", "ce-subject": subject = "", ...headers }) => ({
+    ...headers,
+    ...{ "ce-actor": subject, "ce-subject": actor },
+  }),
+  "a value that is encoded once more": (headers) => ({ ...headers, "ce-actor": `${headers["ce-actor"]}%2520` }),
+};
+
+/** What changes nothing: how servers and proxies may write the same header fields. */
+export const spellings: Readonly<Record<string, (headers: Record<string, string>) => Record<string, string>>> = {
+  "names in capital letters": (headers) =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value])),
+  "fields in another order": (headers) => Object.fromEntries(Object.entries(headers).reverse()),
+  "values that are encoded without need": (headers) => ({
+    ...headers,
+    "ce-type": [...(headers["ce-type"] ?? "")].map((c) => `%${c.charCodeAt(0).toString(16)}`).join(""),
+  }),
+  "header fields that are no attributes": (headers) => ({
+    ...headers,
+    "x-forwarded-for": "192.0.2.1",
+    traceparent: "x",
+  }),
+};
+
+/** The claims of a token for {@link BODY} that a service before version 1.8 made: they prove nothing else. */
 export function claimsOf({ url }: EventIssuer, changed: Claims = {}, nowMs = Date.now()): Claims {
   const iat = Math.floor(nowMs / 1_000);
   const sub = `webhook:${GROUP}`;
@@ -99,6 +161,9 @@ export function headersOf(token: string, changed: Readonly<Record<string, string
     "ce-subject": GROUP,
     "ce-time": "2026-01-31T12:00:00.000Z",
     "ce-group": GROUP,
+    "ce-actor": "89abcdef0123456789abcdef0123456789abcdef",
+    "ce-audience": "customer",
+    "ce-bodytype": "chainguard.platform.iam.v2.Group",
     "content-type": "application/json",
     ...changed,
   };

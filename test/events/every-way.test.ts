@@ -28,6 +28,7 @@ let group: string;
 let owner: string;
 let token: string;
 let rest: Rest;
+let subscription: string;
 /** The event of each way, by its name. */
 const arrived = new Map<string, Received>();
 
@@ -41,8 +42,9 @@ before(async () => {
   receiver = await startReceiver();
   ({ group, identity: owner, token } = await harness.organisation("acme.example"));
   rest = restAs(harness.url, token, "");
-  const { status, text } = await rest("POST", `/events/v2/subscriptions/${group}`, { sink: receiver.url });
+  const { status, json, text } = await rest("POST", `/events/v2/subscriptions/${group}`, { sink: receiver.url });
   assert.equal(status, 200, text);
+  subscription = String(json?.uid);
   for (const [name, change] of Object.entries(ways)) arrived.set(name, await arrivalOf(await change()));
 });
 after(async () => {
@@ -119,7 +121,7 @@ describe("an event", () => {
       const received = arrived.get(name) ?? assert.fail("nothing arrived");
       const verify = await createVerifier(harness.url);
       await verify(group, received);
-      const verifyEvent = eventVerifier({ issuer: harness.url, group });
+      const verifyEvent = eventVerifier({ issuer: harness.url, group, subscription, requireAttributes: true });
       const verified = await verifyEvent(received.headers, received.data);
       const { event } = received;
       assert.deepEqual(
@@ -143,9 +145,50 @@ describe("an event", () => {
     await refuses(rule, Buffer.from(body.toString().replace("by rest", "by REST")), /not what was signed/);
     await refuses({ ...rule, issuer: other.url }, body, /issuer|not one/);
     await refuses({ ...rule, group: `${group}/0123456789abcdef` }, body, /another sub/);
-    const late = () => Date.now() + 331_000;
+    const late = () => Date.now() + 601_000;
     await refuses({ ...rule, clock: late }, body, /expired/);
     await eventVerifier(rule)(headers, body);
+  });
+
+  for (const name of Object.keys(ways)) {
+    it(`of ${name} is refused under any other attribute`, async () => {
+      const { headers, data: body } = arrived.get(name) ?? assert.fail("nothing arrived");
+      const attributes = Object.keys(headers).filter(
+        (header) => header.startsWith("ce-") && header !== "ce-specversion",
+      );
+      assert.ok(attributes.length >= 6, attributes.join());
+      for (const header of [...attributes, "ce-more"]) {
+        const forged = { ...headers, [header]: `${headers[header] ?? ""}0` };
+        await assert.rejects(eventVerifier({ issuer: harness.url, group })(forged, body), {
+          name: "EventRejected",
+          status: 403,
+          message: "the attributes are not what was signed",
+        });
+      }
+    });
+  }
+
+  it("for another subscription of the group is refused where the receiver knows its own", async () => {
+    const second = await startReceiver();
+    try {
+      const { json } = await rest("POST", `/events/v2/subscriptions/${group}`, { sink: second.url });
+      await rest("POST", `/iam/v2/groups/${group}`, { name: "for both" });
+      const isIt = ({ event }: Received) => event.data?.body.name === "for both";
+      const [own, theirs] = await Promise.all(
+        [receiver, second].map(({ received }) => waitUntil(() => received.find(isIt))),
+      );
+      assert.ok(own && theirs);
+      assert.equal(own.event.id, theirs.event.id);
+      const verify = (uid: string, { headers, data: body }: Received) =>
+        eventVerifier({ issuer: harness.url, group, subscription: uid })(headers, body);
+      await verify(subscription, own);
+      await verify(String(json?.uid), theirs);
+      await assert.rejects(verify(subscription, theirs), /another subscription of the group/);
+      // Without the uid it is the same event, which is accepted.
+      await eventVerifier({ issuer: harness.url, group })(theirs.headers, theirs.data);
+    } finally {
+      second.close();
+    }
   });
 
   it("of another organisation, sent to the same sink, is refused", async () => {

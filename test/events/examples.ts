@@ -61,13 +61,18 @@ export interface RunningExample {
   stop(): void;
 }
 
-/** Starts a receiver. */
-export async function startExample(example: Example, issuer: string, group: string): Promise<RunningExample> {
+/** Starts a receiver. @param settings variables besides those that it needs */
+export async function startExample(
+  example: Example,
+  issuer: string,
+  group: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<RunningExample> {
   const scratch = mkdtempSync(join(tmpdir(), "arbor-receiver-"));
   const [program, ...args] = example.command(scratch);
   const child = spawn(program, args, {
     cwd: PROJECT,
-    env: { ...environmentWithoutSettings(), ISSUER: issuer, GROUP: group, PORT: "0" },
+    env: { ...environmentWithoutSettings(), ISSUER: issuer, GROUP: group, PORT: "0", ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
   assert.ok(child.stdout && child.stderr);

@@ -134,7 +134,10 @@ for (const [version, steps] of versions) {
         const rows = await tx.audit.listNewest(1_000);
         const bodies = await tx.audit.readBodies(rows);
         for (const row of rows.reverse()) {
-          if (events.isEvent(row)) found.push({ event: events.build(row, bodies.get(row.id)), method: row.method });
+          if (!events.isEvent(row)) continue;
+          const event = events.build(row, bodies.get(row.id));
+          assert.ok(typeof event !== "string", `${row.method}: ${event}`);
+          found.push({ event, method: row.method });
         }
       });
     });

@@ -11,7 +11,7 @@ import { resolveOrigin } from "../../src/config/origin.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
-import { issueToken } from "../../src/issuer/tokens.js";
+import { issueToken, readIssueDate } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { type RestResponse, restAs } from "../contract/rest.js";
 import { newDatabase } from "../pg/databases.js";
@@ -85,8 +85,9 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
   let turns = 0;
   let ownerToken = await signToken(owner);
 
-  function signToken(identity: string): Promise<string> {
-    return issueToken({ issuer, audience: BASE_URL, identity, lifeS: 3600, nowMs: clock() }, keys, randomIds);
+  async function signToken(identity: string): Promise<string> {
+    const issueDate = await store.read((tx) => readIssueDate(tx, identity, clock()));
+    return issueToken({ issuer, audience: BASE_URL, identity, lifeS: 3600, ...issueDate }, keys, randomIds);
   }
 
   /** The next two servers, so that each of them reads what each other one has written. */

@@ -58,7 +58,7 @@ function createUnsignedToken(iss: string, sub: string, kid: string): string {
   return `${b64({ alg: "ES256", kid, typ: "JWT" })}.${b64(claims)}.${Buffer.alloc(64, 1).toString("base64url")}`;
 }
 
-test("issuers of one tenant that never answer delay nobody else", { timeout: 60_000 }, async () => {
+test("issuers of one tenant that never answer delay nobody else", async () => {
   const identities: string[] = [];
   for (let i = 0; i < 40; i++) {
     const claimMatch = { issuer: `${tarpitUrl}/${i}`, subject: "s" };
@@ -89,7 +89,7 @@ test("issuers of one tenant that never answer delay nobody else", { timeout: 60_
   );
 });
 
-test("unsigned tokens that name 230 issuers cause no further request to an issuer", { timeout: 60_000 }, async () => {
+test("unsigned tokens that name 230 issuers cause no further request to an issuer", async () => {
   const claimMatch = { issuerPattern: `${manyUrl.replaceAll(".", "\\.")}/.*`, subject: "s" };
   const pattern = await world.assumable({ claimMatch }, { group: world.foreign });
   const ours = await world.assumable({ claimMatch: { issuer: honest.issuer, subject: "ci" } });
@@ -106,7 +106,7 @@ test("unsigned tokens that name 230 issuers cause no further request to an issue
   assert.deepEqual(honest.requests, requests);
 });
 
-test("refused tokens cost little, whatever keys and patterns stand on the identity", { timeout: 120_000 }, async () => {
+test("refused tokens cost little, whatever keys and patterns stand on the identity", async () => {
   const expirationTime = "2099-01-01T00:00:00Z";
   const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
   const junk = { ...publicKey.export({ format: "jwk" }), kid: "k" };

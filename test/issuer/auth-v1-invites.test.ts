@@ -231,7 +231,7 @@ describe("invalid codes", () => {
 
   const secretOf = ({ code }: Invite) => String(JSON.parse(Buffer.from(code, "base64url").toString()).sec);
 
-  it("are limited by invite and address, and right ones pass", { timeout: 60_000 }, () =>
+  it("are limited by invite and address, and right ones pass", () =>
     inOwnWorld(async (own) => {
       const [one, two] = [await invite(own), await invite(own)];
       const bearer = newcomer().bearer;
@@ -246,10 +246,9 @@ describe("invalid codes", () => {
       assert.equal(await from("127.0.1.1", guess(one, 12)), 429, "whose count goes on");
       const { outcome } = await register(own, bearer, { code: guess(one, 13) });
       assert.deepEqual(outcome, REJECTED);
-    }),
-  );
+    }));
 
-  it("that belong to no invite leave invites alone", { timeout: 60_000 }, () =>
+  it("that belong to no invite leave invites alone", () =>
     inOwnWorld(async (own) => {
       const { code } = await invite(own);
       const bearer = newcomer().bearer;
@@ -258,8 +257,7 @@ describe("invalid codes", () => {
         assert.deepEqual(outcome, i < 10 ? REJECTED : resourceExhausted("too many refused requests"));
       }
       assert.equal((await register(own, bearer, { code })).status, 200);
-    }),
-  );
+    }));
 });
 
 describe("the creator of an invite", () => {

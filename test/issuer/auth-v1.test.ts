@@ -166,7 +166,11 @@ describe("registering without an invite", () => {
     const { status, json } = await register(world, world.idToken({ sub: "stranger" }), {});
     assert.deepEqual(
       [status, json.message],
-      [404, "Not found: identity: account not found: you need an invite; ask an owner of your organisation for one"],
+      [
+        404,
+        "Not found: identity: account not found: you need an invite; ask an owner of your organisation for one. " +
+          "Nobody can expect you by your e-mail address: your login provider states none (claim email)",
+      ],
     );
     assert.deepEqual(dumpOf(world.data), stored);
   });

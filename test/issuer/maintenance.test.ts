@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Installation, openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { createLastSeen, deleteExpired } from "../../src/issuer/maintenance.js";
@@ -14,6 +13,7 @@ import type { Tx } from "../../src/store/transaction.js";
 import { newDataDir } from "../support/data-dir.js";
 import { groupRow, identityRow } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
+import { waitUntil } from "../support/wait-until.js";
 import { ask } from "./sts/ask.js";
 import { type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
@@ -116,7 +116,7 @@ describe("exchanges", () => {
     return Date.parse(String(json.lastSeenTime));
   };
 
-  it("write nothing by themselves, and update the time soon", { timeout: 60_000 }, async () => {
+  it("write nothing by themselves, and update the time soon", async () => {
     const identity = await world.workload("seen");
     const unused = await world.workload("not seen");
     const bearer = world.token({ sub: "seen" });
@@ -133,10 +133,7 @@ describe("exchanges", () => {
     }
     const tookMs = Date.now() - beganMs;
     assert.ok(commits <= 2 + tookMs / 2_500, `${commits} commits in ${tookMs} ms`);
-    while ((await readLastSeen(identity)) < beganMs) {
-      assert.ok(Date.now() - beganMs < tookMs + 20_000, "it moves within seconds");
-      await sleep(200);
-    }
+    await waitUntil(async () => (await readLastSeen(identity)) >= beganMs);
     assert.equal((await readLastSeen(identity)) <= Date.now(), true);
     assert.equal(await readLastSeen(unused), 1_000, "that of others stays");
     db.close();

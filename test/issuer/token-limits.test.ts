@@ -127,7 +127,7 @@ describe("any tree, any bindings and any limit", () => {
     return principal;
   }
 
-  it("allow exactly what the store grants less what the limit takes", { timeout: 120_000 }, async () => {
+  it("allow exactly what the store grants less what the limit takes", async () => {
     let [granted, rejected] = [0, 0];
     const property = fc.asyncProperty(cases, async (one) => {
       const { identity, uids } = await build(one);

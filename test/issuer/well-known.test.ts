@@ -173,7 +173,7 @@ describe("the public keys", () => {
   test("verify tokens for relying parties", async () => {
     const nowMs = Date.now();
     const token = await issueToken(
-      { issuer, audience: issuer, identity: "a".repeat(40), lifeS: 60, nowMs },
+      { issuer, audience: issuer, identity: "a".repeat(40), lifeS: 60, atMs: nowMs },
       ring,
       randomIds,
     );

@@ -13,6 +13,7 @@ import {
   rootOf,
 } from "../../src/kernel/uidp.js";
 import { childUid, rootUid } from "../support/rows.js";
+import { measureLeastProcessorMs } from "../support/stopwatch.js";
 
 const root = "0123456789abcdef0123456789abcdef01234567";
 const child = `${root}/89abcdef01234567`;
@@ -50,9 +51,9 @@ for (const { uid, valid, reason } of shapes) {
 }
 
 test("isUidp of a megabyte of slashes costs nothing", () => {
-  const startMs = performance.now();
-  assert.equal(isUidp(`${root}${"/".repeat(1_000_000)}`), false);
-  assert.ok(performance.now() - startMs < 5);
+  const text = `${root}${"/".repeat(1_000_000)}`;
+  const ms = measureLeastProcessorMs(() => assert.equal(isUidp(text), false));
+  assert.ok(ms < 5, `${ms} ms`);
 });
 
 const cases: readonly { uid: string; parent: string | undefined; depth: number; lineage: readonly string[] }[] = [

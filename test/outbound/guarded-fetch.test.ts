@@ -139,6 +139,7 @@ test("a name that resolves to a private address after the check is not resolved 
       lookup(true);
       lookup(true);
       lookup(false);
+      Object.assign(this, { connecting: true });
       setImmediate(() => this.destroy(Object.assign(new Error("stopped"), { code: "STOPPED" })));
       return this;
     },
@@ -157,6 +158,7 @@ test("where a DNS64 answers for IPv4 hosts, public ones are connected to", async
     "connect",
     function (this: Socket, options: { host: string; lookup: LookupFunction }) {
       options.lookup(options.host, { all: true }, (_error, all) => targets.push(all));
+      Object.assign(this, { connecting: true });
       setImmediate(() => this.destroy(Object.assign(new Error("stopped"), { code: "STOPPED" })));
       return this;
     },

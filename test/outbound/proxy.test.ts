@@ -11,6 +11,7 @@ import { createGuardedFetch, type GuardedFetchOptions } from "../../src/outbound
 import { json, type Listener, listen, serve } from "../issuer/upstream/foreign-issuer.js";
 import { execFile } from "../support/child-process.js";
 import { scriptArguments } from "../support/project.js";
+import { startStopwatch } from "../support/stopwatch.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const file = (name: string) => readFileSync(new URL(`./tls/${name}`, import.meta.url), "utf8");
@@ -240,10 +241,10 @@ test("a proxy that is down or never answers costs no more than the deadline", as
   const tarpit = await listen(server);
   try {
     const slow = guardWith({ proxy: tarpit.origin });
-    const start = performance.now();
+    const elapsedMs = startStopwatch();
     await assert.rejects(slow.fetch("https://issuer.test/"));
     assert.deepEqual(slow.reasons, ["https://issuer.test: it took too long"]);
-    assert.ok(performance.now() - start < 7_000);
+    assert.ok(elapsedMs() < 7_000);
   } finally {
     tarpit.close();
   }

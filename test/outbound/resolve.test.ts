@@ -4,6 +4,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { createDnsResolver, type Resolve, systemResolve } from "../../src/outbound/guarded-fetch.js";
+import { startStopwatch } from "../support/stopwatch.js";
 
 const A = 1;
 const AAAA = 28;
@@ -89,10 +90,10 @@ for (const [name, addresses] of Object.entries(cases)) {
 
 test("a query can be called off", async () => {
   const controller = new AbortController();
-  const start = performance.now();
+  const elapsedMs = startStopwatch();
   setTimeout(() => controller.abort(), 100);
   assert.deepEqual(await resolve("silent.test", controller.signal), []);
-  assert.ok(performance.now() - start < 1_000);
+  assert.ok(elapsedMs() < 1_000);
 });
 
 test("the machine itself knows localhost", async () => {

@@ -124,3 +124,53 @@ test("an aborted waiter is removed, and releases no slot", async () => {
   await nextTick();
   assert.deepEqual(order, ["first", "b"]);
 });
+
+const SHARED: Partial<SlotLimits> = { running: 16, runningPerAccount: 16, runningPerTarget: 16, waiting: 1_000 };
+
+for (const leavesFree of [true, false]) {
+  test(`accounts that share a target ${leavesFree ? "leave" : "control: otherwise leave no"} slots free`, async () => {
+    const { running, take, nextTick } = recorder({ ...SHARED, waitingPerAccount: 100, leavesFree });
+    for (const account of ["a", "b", "c"]) for (let i = 0; i < 20; i++) take(account, "shared");
+    await nextTick();
+    const count = (account: string) => running.filter((one) => one.account === account).length;
+    assert.deepEqual(["a", "b", "c"].map(count), leavesFree ? [8, 4, 2] : [16, 0, 0]);
+    take("late", "shared");
+    await nextTick();
+    assert.equal(count("late"), leavesFree ? 1 : 0);
+    // As slots are given back, whoever has most waits.
+    for (let i = 0; i < 8; i++)
+      running
+        .splice(
+          running.findIndex(({ account }) => account === "a"),
+          1,
+        )[0]
+        ?.giveBack();
+    await nextTick();
+    if (leavesFree) assert.ok(Math.abs(count("a") - count("c")) <= 2, `${["a", "b", "c"].map(count)}`);
+  });
+}
+
+test("an account takes no more of a target than it may, and other accounts do", async () => {
+  const { order, take, nextTick } = recorder({ ...SHARED, waitingPerAccount: 100, runningPerAccountAndTarget: 3 });
+  for (let i = 0; i < 10; i++) take("a", "shared");
+  take("a", "other");
+  for (let i = 0; i < 10; i++) take("b", "shared");
+  await nextTick();
+  assert.deepEqual(order, ["a", "a", "a", "a", "b", "b", "b"]);
+});
+
+test("the targets of an account take turns", async () => {
+  const { running, take, nextTick } = recorder({ running: 1, waitingPerAccount: 100 });
+  take("first");
+  for (let i = 0; i < 3; i++) take("a", "many");
+  take("a", "one");
+  await nextTick();
+  for (let i = 0; i < 4; i++) {
+    running[i]?.giveBack();
+    await nextTick();
+  }
+  assert.deepEqual(
+    running.map(({ target }) => target),
+    ["first", "many", "one", "many", "many"],
+  );
+});

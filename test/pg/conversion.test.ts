@@ -1,5 +1,6 @@
 // Databases of versions 0.10 and 0.11 through `arbor migrate`, on PostgreSQL. Needs TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { it } from "node:test";
 import pg from "pg";
 import { convertPg, planPgConversion } from "../../src/store/migrate/conversion/pg.js";
@@ -68,6 +69,16 @@ it("changes nothing where a node is connected, and names it", async () => {
     await client.query("SET application_name = 'arbor/0.11.0'");
     await assert.rejects(convert(url), /servers use the database: arbor\/0\.11\.0, from .*; stop all of them/);
     assert.deepEqual(await readSchema(client), before);
+    // The plan works beside nodes.
+    const planned = await planPgConversion({ url, tls: undefined });
+    assert.ok(planned.rows > 0);
+    assert.match(planned.servers.join(), /^arbor\/0\.11\.0, from /);
+    const { code, stdout } = await runCommand([
+      ...["migrate", "--dry-run", "--database-url", url, "--master-key-file", join(tempDir(), "master.key")],
+    ]);
+    assert.equal(code, 0);
+    assert.match(stdout, /^would copy \d+ rows .*\nservers to be stopped before: arbor\/0\.11\.0, from .*\n$/);
+    assert.deepEqual(await readSchema(client), before);
   });
   await convert(url);
   await assert.rejects(convert(url), /the database is of version 1\.0 or newer/);
@@ -81,7 +92,7 @@ it("waits for a lock, and says who holds it", async (t) => {
   await writer.query("BEGIN; INSERT INTO public.settings VALUES ('open', 'transaction')");
   const waits: string[] = [];
   const converting = convert(url, (holder) => void waits.push(holder));
-  await waitUntil(() => waits.length > 0, 10_000);
+  await waitUntil(() => waits.length > 0);
   await writer.query("COMMIT");
   await converting;
   assert.match(waits[0] ?? "", /^a lock that session \d+ holds \(forgotten shell, /);
@@ -111,7 +122,8 @@ it("killed at any moment, leaves the database as it was", async () => {
 });
 
 async function planOf(url: Promise<string>) {
-  return planPgConversion({ url: await url, tls: undefined });
+  const { servers: _, ...plan } = await planPgConversion({ url: await url, tls: undefined });
+  return plan;
 }
 
 for (const { of, statement } of [

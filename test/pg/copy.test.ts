@@ -245,7 +245,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     // Other tests use other databases of the server.
     const waiting =
       "SELECT 1 FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    await waitUntil(async () => (await query(url, waiting)).length > 0, 60_000);
+    await waitUntil(async () => (await query(url, waiting)).length > 0);
     await client.query("INSERT INTO audit SELECT max(id) + 1, '', 0, '', '', '', '', '', '', '' FROM audit; COMMIT");
     await client.end();
     const { code, stderr } = await copying;

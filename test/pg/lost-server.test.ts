@@ -5,7 +5,8 @@ import { describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
-import { assertReplicated, toApiError, verifyServer, watchReplication } from "../../src/store/pg/connection.js";
+import { assertReplicated, verifyServer, watchReplication } from "../../src/store/pg/connection.js";
+import { toApiError } from "../../src/store/pg/faults.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { newDatabase } from "./databases.js";
 

@@ -67,7 +67,7 @@ it("a change of the schema waits for a lock only briefly, tries again, and says 
   await writer.query("BEGIN; INSERT INTO settings VALUES ('open', 'transaction')");
   const expanding = expand(database, { migrations });
   // The trigger needs a lock on the table that the open transaction writes to.
-  await waitUntil(() => waits.length > 0, 10_000);
+  await waitUntil(() => waits.length > 0);
   await writer.query("COMMIT");
   await expanding;
   const { rows } = await writer.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");

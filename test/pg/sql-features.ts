@@ -47,6 +47,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "op=SVFOP_CURRENT_USER": "current_user",
   DoStmt: "DO",
   CreateExtensionStmt: "CREATE EXTENSION",
+  "subtype=AT_AddColumn": "ADD COLUMN",
   "subtype=AT_SetStatistics": "SET STATISTICS",
   "WithClause.recursive": "WITH RECURSIVE",
   "ctematerialized=CTEMaterializeAlways": "AS MATERIALIZED",

@@ -112,7 +112,7 @@ const scrapedUp = async () => {
 // In this order: each fault comes while those before last.
 describe("a Prometheus server with the rules of deploy/", () => {
   test("fires none of them while all nodes are well: the control", async () => {
-    await waitUntil(() => scrapedUp().catch(() => false), 30_000);
+    await waitUntil(() => scrapedUp().catch(() => false));
     const rules = await prometheus.api<Rules>("rules?type=alert");
     const expressions = ({ groups }: Rules) => groups.flatMap((group) => group.rules).length;
     assert.equal(expressions(rules), expressions(shipped));

@@ -240,8 +240,8 @@ def update_and_clear():
 
 @step
 def create_without_a_name():
-    rule = "name must match ^[a-z0-9 ._-]{1,}$: name is required"
-    violation = error_details_pb2.BadRequest.FieldViolation(field="name", description=rule)
+    rule = "name must match ^[a-z0-9 ._-]{1,}$"
+    violation = error_details_pb2.BadRequest.FieldViolation(field="name", description=f"{rule}: name is required")
     refused(
         groups.CreateGroup,
         pb.CreateGroupRequest(parent=ROOT, group=pb.Group()),

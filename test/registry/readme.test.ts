@@ -5,6 +5,7 @@ import { breakRule } from "../../src/kernel/errors.js";
 import { isReadme } from "../../src/registry/repos/readme-rule.js";
 import { invalid, permissionDenied } from "../contract/expectations.js";
 import type { Somebody } from "../iam/iam-world.js";
+import { measureProcessorMs } from "../support/stopwatch.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
 let world: RegistryWorld;
@@ -110,9 +111,9 @@ describe("of readmes", () => {
 
   for (const part of ["<!--", "<", "<a", '<a alt="', '<a alt="" ', "&#", "<!-- --", "<a "]) {
     it(`a text of nothing but ${part} is judged at once`, () => {
-      const startMs = performance.now();
-      isReadme(part.repeat(Math.floor((256 * 1024) / part.length)), "content");
-      assert.ok(performance.now() - startMs < 1_000);
+      const text = part.repeat(Math.floor((256 * 1024) / part.length));
+      const ms = measureProcessorMs(() => isReadme(text, "content"));
+      assert.ok(ms < 1_000, `${ms} ms`);
     });
   }
 });

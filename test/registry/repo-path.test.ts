@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isRepoName, parseRepoPath } from "../../src/registry/oci/repo-path.js";
+import { measureLeastProcessorMs } from "../support/stopwatch.js";
 
 const ROOT = "a".repeat(40);
 const CHILD = `${ROOT}/${"b".repeat(16)}`;
@@ -43,7 +44,6 @@ for (const [path, org, repo] of paths) {
 }
 
 test("a long invalid name is rejected in linear time", () => {
-  const startMs = performance.now();
-  assert.equal(isRepoName(`${"a-".repeat(63)}!`), false);
-  assert.ok(performance.now() - startMs < 50);
+  const ms = measureLeastProcessorMs(() => assert.equal(isRepoName(`${"a-".repeat(63)}!`), false));
+  assert.ok(ms < 50, `${ms} ms`);
 });

@@ -122,7 +122,7 @@ test("the limits of an API token hold", async () => {
   const { keys } = world.harness.app.installation;
   const issueLimited = (limit: TokenLimit) =>
     issueToken(
-      { issuer: world.url, audience: world.url, identity: pusher.uid, lifeS: 600, nowMs: Date.now(), limit },
+      { issuer: world.url, audience: world.url, identity: pusher.uid, lifeS: 600, atMs: Date.now(), limit },
       keys,
       randomIds,
     );

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { copyFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { DatabaseFaultEvent } from "../../src/store/faults.js";
 import { openReading, openWriting } from "../../src/store/sqlite/connection.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
-import { createFaultMonitor, type DatabaseFaultEvent } from "../../src/store/sqlite/faults.js";
+import { createFaultMonitor } from "../../src/store/sqlite/faults.js";
 import { guardFiles, watchDatabaseFiles } from "../../src/store/sqlite/files.js";
 import { memoryDir } from "../support/temp-dir.js";
 

@@ -198,6 +198,8 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         const grant = {
           identityUid: caller,
           notBefore: 7,
+          revokeTimeMs: 0,
+          revokedTokenId: null,
           keyId: null,
           providerUid: null,
           groupUid: child,

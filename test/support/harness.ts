@@ -7,7 +7,7 @@ import { resolveSettings, type Settings } from "../../src/config/config.js";
 import { resolveOrigin } from "../../src/config/origin.js";
 import { type BootstrapResult, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
-import { issueToken } from "../../src/issuer/tokens.js";
+import { issueToken, readIssueDate } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { IdentityRow } from "../../src/store/tables/identities.js";
 import { newDatabase } from "../pg/databases.js";
@@ -66,7 +66,7 @@ export async function startHarness(
   const storage = await newStorage(settings);
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
   // Tests run in the process of the service and make it late, so no call is rejected for that.
-  const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off" };
+  const quick = { tokenAlgorithm: "ES256", accessLog: false, metricsListen: "off", maxWait: "10m" };
   const flags = { listen: "127.0.0.1:0", ...quick, ...storage, ...settings };
   const resolved = { ...resolveSettings({ flags, env: {} }), ...values };
   const time = { skewMs: 0 };
@@ -75,8 +75,10 @@ export async function startHarness(
   const { store, keys } = app.installation;
   const port = Number(new URL(app.url).port);
   const { baseUrl, issuer } = resolveOrigin(resolved, { ...resolved.listen, port });
-  const token = async (identity: string) =>
-    issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, nowMs: clock() }, keys, randomIds);
+  const token = async (identity: string) => {
+    const issueDate = await store.read((tx) => readIssueDate(tx, identity, clock()));
+    return issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, ...issueDate }, keys, randomIds);
+  };
   return {
     app,
     url: app.url,

@@ -1,4 +1,5 @@
 // Reads metrics in the text format of Prometheus.
+import { LIMIT_MS } from "./wait-until.js";
 
 /** A sample: the name of the series, its labels and its value. */
 export interface ParsedSample {
@@ -49,7 +50,7 @@ export function parseMetrics(text: string): ParsedMetrics {
 
 /** Scrapes a server. */
 export async function scrape(url: string | undefined): Promise<ParsedMetrics> {
-  const response = await fetch(url ?? "", { signal: AbortSignal.timeout(10_000) });
+  const response = await fetch(url ?? "", { signal: AbortSignal.timeout(LIMIT_MS) });
   if (response.status !== 200) throw new Error(`the scrape was answered with ${response.status}`);
   return parseMetrics(await response.text());
 }

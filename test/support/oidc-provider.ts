@@ -27,6 +27,11 @@ export interface OidcProviderOptions {
   readonly redirectUris?: readonly string[];
   /** Whether it is reached by a proxy that takes `iss` (RFC 9207) away. */
   readonly stripIss?: boolean;
+  /**
+   * Whether ID tokens have the subject alone, and the claims are served by UserInfo, as JSON or as a signed JWT: the default
+   * of the library. Otherwise everything is in the ID token.
+   */
+  readonly userInfo?: "json" | "jwt" | undefined;
 }
 
 /** A running provider. */
@@ -37,6 +42,8 @@ export interface OidcProvider {
   readonly clientSecret: string | undefined;
   /** Who signs in from now on; undefined: people cancel. */
   account: OidcAccount | undefined;
+  /** Responds in place of UserInfo, if set. */
+  answerUserInfo: ((res: ServerResponse) => void) | undefined;
   /** Paths of requests it got, such as `/token`. */
   readonly requests: readonly string[];
   /** The `traceparent` of each of these requests. */
@@ -47,8 +54,16 @@ export interface OidcProvider {
   stop(): Promise<void>;
 }
 
+/** The path of UserInfo. */
+export const USER_INFO = "/me";
 const KEY_ID = "test";
 const CLAIMS = ["sub", "email", "email_verified", "name", "given_name", "family_name", "picture", "groups"];
+const SCOPED_CLAIMS = {
+  openid: ["sub"],
+  email: ["email", "email_verified"],
+  profile: ["name", "given_name", "family_name", "picture"],
+  groups: ["groups"],
+};
 const requirePkce = () => true;
 
 /** Starts one on a free port of 127.0.0.1. */
@@ -59,14 +74,18 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   const redirects = new Set(options.redirectUris);
   const requests: string[] = [];
   const traceparents: (string | undefined)[] = [];
-  const state = { account: options.account };
+  const state: Pick<OidcProvider, "account" | "answerUserInfo"> = {
+    account: options.account,
+    answerUserInfo: undefined,
+  };
 
   const server = createServer();
   const proxy = options.stripIss ? createServer((req, res) => forwardWithoutIss(req, res, portOf(server))) : undefined;
   for (const one of [server, proxy])
     await new Promise<void>((resolve) => one?.listen(0, "127.0.0.1", resolve) ?? resolve());
   const issuer = `http://127.0.0.1:${portOf(proxy ?? server)}`;
-  const provider = createProvider(issuer, clientId, clientSecret, privateKey, () => state.account);
+  const client = { clientId, clientSecret, userInfo: options.userInfo };
+  const provider = createProvider(issuer, client, privateKey, () => state.account);
   provider.Client.prototype.redirectUriAllowed = (uri) => redirects.has(uri);
   const response = provider.callback();
 
@@ -80,6 +99,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
     const path = new URL(req.url ?? "/", issuer).pathname;
     requests.push(path);
     traceparents.push(req.headers.traceparent?.toString());
+    if (path === USER_INFO && state.answerUserInfo !== undefined) return state.answerUserInfo(res);
     if (!path.startsWith("/interaction/")) return void response(req, res);
     interact(req, res).catch((error: unknown) => res.writeHead(500).end(String(error)));
   });
@@ -95,6 +115,12 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
     },
     set account(account) {
       state.account = account;
+    },
+    get answerUserInfo() {
+      return state.answerUserInfo;
+    },
+    set answerUserInfo(answer) {
+      state.answerUserInfo = answer;
     },
     allowRedirect: (uri) => redirects.add(uri),
     async signIdToken(claims) {
@@ -119,8 +145,14 @@ function portOf(server: Server): number {
 
 function createProvider(
   issuer: string,
-  clientId: string,
-  clientSecret: string | null,
+  {
+    clientId,
+    clientSecret,
+    userInfo,
+  }: Pick<OidcProviderOptions, "userInfo"> & {
+    readonly clientId: string;
+    readonly clientSecret: string | null;
+  },
   privateKey: KeyObject,
   account: () => OidcAccount | undefined,
 ): Provider {
@@ -133,6 +165,7 @@ function createProvider(
         grant_types: ["authorization_code"],
         response_types: ["code"],
         id_token_signed_response_alg: "ES256",
+        ...(userInfo === "jwt" && { userinfo_signed_response_alg: "ES256" }),
         ...(clientSecret === null
           ? { token_endpoint_auth_method: "none" }
           : { client_secret: clientSecret, token_endpoint_auth_method: "client_secret_basic" }),
@@ -143,12 +176,12 @@ function createProvider(
     // Seconds; long enough for any test.
     ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 3600 },
     pkce: { required: requirePkce },
-    features: { devInteractions: { enabled: false } },
+    features: { devInteractions: { enabled: false }, jwtUserinfo: { enabled: userInfo === "jwt" } },
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
-    claims: { openid: CLAIMS, email: [], profile: [], groups: [] },
-    // Arbor reads ID tokens alone, so everything is in there.
-    conformIdTokenClaims: false,
-    enabledJWA: { idTokenSigningAlgValues: ["ES256"] },
+    ...(userInfo === undefined
+      ? { claims: { openid: CLAIMS, email: [], profile: [], groups: [] }, conformIdTokenClaims: false }
+      : { claims: SCOPED_CLAIMS }),
+    enabledJWA: { idTokenSigningAlgValues: ["ES256"], userinfoSigningAlgValues: ["ES256"] },
     findAccount: (_ctx, sub) => ({
       accountId: sub,
       claims: () => ({ ...(account()?.subject === sub && account()?.claims), sub }),

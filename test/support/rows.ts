@@ -47,6 +47,7 @@ export function identityRow(uid: string, values: Partial<IdentityRow> = {}): Ide
     relationship: {},
     metadata: {},
     notBefore: 0,
+    revokeTimeMs: 0,
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
     lastSeenTimeMs: 1_000,

@@ -1,5 +1,6 @@
 // The processor time of the turns of the event loop: how long one caller keeps all others waiting, whatever else the
 // machine does meanwhile.
+import { readMainThreadMs } from "./stopwatch.js";
 
 /** What {@link watchTurns} measures. */
 export interface Turns {
@@ -8,21 +9,12 @@ export interface Turns {
   stop(): void;
 }
 
-// Of the thread where Node tells it (22.19, 23.9 and newer), which leaves out the threads of the garbage collector;
-// otherwise of the process.
-const readUsage = (process as { threadCpuUsage?: () => NodeJS.CpuUsage }).threadCpuUsage ?? process.cpuUsage;
-
-function readMs(): number {
-  const { user, system } = readUsage.call(process);
-  return (user + system) / 1000;
-}
-
 /** Measures every turn of the event loop until it is stopped. The loop does not sleep meanwhile. */
 export function watchTurns(): Turns {
   let longestMs = 0;
-  let beganMs = readMs();
+  let beganMs = readMainThreadMs();
   const measure = () => {
-    const nowMs = readMs();
+    const nowMs = readMainThreadMs();
     longestMs = Math.max(longestMs, nowMs - beganMs);
     beganMs = nowMs;
     immediate = setImmediate(measure);
@@ -39,13 +31,19 @@ export function watchTurns(): Turns {
 }
 
 /**
- * The longest turn of a repeated action in its best try, because the garbage collector and a cold cache lengthen others.
+ * The longest turn of a repeated action in its best try: the garbage collector, a cold cache and other processes that use
+ * the caches lengthen others. It ends with the first try within `maxMs`.
  *
  * @param act gets the number of the try
  */
-export async function takeShortest(turns: Turns, act: (n: number) => Promise<void>, tries = 4): Promise<number> {
+export async function takeShortest(
+  turns: Turns,
+  maxMs: number,
+  act: (n: number) => Promise<void>,
+  tries = 12,
+): Promise<number> {
   let shortest = Number.POSITIVE_INFINITY;
-  for (let n = 0; n < tries; n++) {
+  for (let n = 0; n < tries && shortest > maxMs; n++) {
     turns.takeLongestMs();
     await act(n);
     // The turn that answered ends.

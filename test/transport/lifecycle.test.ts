@@ -4,6 +4,8 @@ import { describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { createLogger } from "../../src/telemetry/logger.js";
+import { startStopwatch } from "../support/stopwatch.js";
+import { waitUntil } from "../support/wait-until.js";
 import {
   frame,
   GrpcJs,
@@ -39,7 +41,10 @@ function holdSlow(probe: Probe): { readonly started: Promise<void>; open(): void
 
 function connectionError(port: number): Promise<string> {
   return new Promise((resolve) => {
-    const socket = connectTcp(port, "127.0.0.1", () => resolve("connected"));
+    const socket = connectTcp(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve("connected");
+    });
     socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
   });
 }
@@ -58,12 +63,12 @@ describe("stop", () => {
         const call = groupsClient(transport[1]).getGroup({ uid: "slow" });
         await started;
         const stopped = server.stop(5_000);
-        assert.equal(await connectionError(server.port), "ECONNREFUSED");
+        await waitUntil(async () => (await connectionError(server.port)) === "ECONNREFUSED");
         open();
         assert.equal((await call).uid, "slow");
-        const startMs = performance.now();
+        const elapsedMs = startStopwatch();
         await stopped;
-        assert.ok(performance.now() - startMs < 2_000, "the stop waited for idle connections");
+        assert.ok(elapsedMs() < 2_000, "the stop waited for idle connections");
       });
     }
   }
@@ -89,7 +94,8 @@ describe("stop", () => {
     const call = client.call("GetGroup", { uid: "slow" });
     await started;
     await server.stop(30);
-    assert.equal((await call).code, 14);
+    // A client that still reads the reset of its stream gets INTERNAL, one that finds the connection closed UNAVAILABLE.
+    assert.match(String((await call).code), /^1[34]$/);
     open();
     client.close();
   });
@@ -102,10 +108,10 @@ describe("stop", () => {
     const session = openHttp2(server.url);
     await rawHttp2(session, { ":method": "GET", ":path": "/x" });
     const closed = Promise.all([silent, idle].map((s) => new Promise((resolve) => s.once("close", resolve))));
-    const startMs = performance.now();
+    const elapsedMs = startStopwatch();
     await server.stop(5_000);
     await closed;
-    assert.ok(performance.now() - startMs < 2_000);
+    assert.ok(elapsedMs() < 2_000);
   });
 
   it("may be asked for twice, and without a start", async () => {

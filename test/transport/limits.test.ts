@@ -8,6 +8,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { defaultLimits, describeLimits } from "../../src/transport/http/limits.js";
 import { chooseScale } from "../support/scale.js";
+import { startStopwatch } from "../support/stopwatch.js";
 import {
   ACK,
   CONTINUATION,
@@ -144,14 +145,14 @@ describe("limits", () => {
     ["a frame of priority that is too short", http2Frame(PRIORITY, 0, 1, Buffer.alloc(4))],
     ["headers that do not continue", http2Frame(CONTINUATION, 0, 1, Buffer.from("x"))],
   ] as const) {
-    it(`an HTTP/2 peer that breaks the protocol and stays is cut: ${name}`, { timeout: 10_000 }, async () => {
+    it(`an HTTP/2 peer that breaks the protocol and stays is cut: ${name}`, async () => {
       const server = await start({ limits: { responseStallMs: 50 } });
       const call = [headersFrame(1, GET, grpcFields), http2Frame(DATA, END_STREAM, 1, good)];
       await rawTcp(server.port, Buffer.concat([HTTP2_START, ...call, broken]));
     });
   }
 
-  it("an HTTP/2 peer that reads nothing for a while is not cut for it", { timeout: 20_000 }, async () => {
+  it("an HTTP/2 peer that reads nothing for a while is not cut for it", async () => {
     const bytes = 32 * 1024 * 1024;
     const server = await start({
       limits: { responseStallMs: 2_000 },
@@ -225,9 +226,9 @@ describe("limits", () => {
           parts.push(headersFrame(id, path, [["content-type", contentType]]), http2Frame(DATA, END_STREAM, id, good));
           parts.push(http2Frame(RST_STREAM, 0, id, Buffer.from([0, 0, 0, code])));
         }
-        const startMs = performance.now();
+        const elapsedMs = startStopwatch();
         await rawTcp(server.port, Buffer.concat(parts)).catch(() => "");
-        assert.ok(performance.now() - startMs < 5_000);
+        assert.ok(elapsedMs() < 5_000);
         assert.ok(server.probe.calls.length + handled <= 200, `${server.probe.calls.length + handled} calls ran`);
         await stillServes(server);
       });
@@ -241,9 +242,9 @@ describe("limits", () => {
       const id = 2 * i + 1;
       parts.push(headersFrame(id, GET, grpcFields), http2Frame(8, 0, id, Buffer.alloc(4)));
     }
-    const startMs = performance.now();
+    const elapsedMs = startStopwatch();
     await rawTcp(server.port, Buffer.concat(parts)).catch(() => "");
-    assert.ok(performance.now() - startMs < 5_000);
+    assert.ok(elapsedMs() < 5_000);
     await stillServes(server);
   });
 
@@ -288,11 +289,11 @@ describe("limits", () => {
           req.on("error", reject);
           req.end(body);
         });
-      const startMs = performance.now();
+      const elapsedMs = startStopwatch();
       const rejected = await post(frame(Buffer.alloc(6 * 1024 * 1024)));
       assert.equal(rejected, contentType === "application/json" ? 429 : 200);
       assert.equal(await post(contentType === "application/json" ? Buffer.from("{}") : good), 200);
-      assert.ok(performance.now() - startMs < 10_000, "the connection was stuck until a timeout");
+      assert.ok(elapsedMs() < 10_000, "the connection was stuck until a timeout");
       agent.destroy();
     });
   }

@@ -11,6 +11,7 @@ import * as grpc from "@grpc/grpc-js";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { connectErrorFrom, unauthenticated } from "../../src/kernel/errors.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
+import { LIMIT_MS } from "../support/wait-until.js";
 import {
   DATA,
   DOMAIN,
@@ -133,7 +134,7 @@ describe("a gRPC call that is rejected before its body ends", () => {
       const client = new GrpcJs(server.url, { "grpc.max_send_message_length": -1 });
       const method = path === GET ? "GetGroup" : "DeleteGroup";
       const outcome = await client.call(method, { uid: "x".repeat(5_000_000) }, new grpc.Metadata(), {
-        deadline: Date.now() + 5_000,
+        deadline: Date.now() + LIMIT_MS,
       });
       assert.ok(
         outcome.code === grpc.status.UNAUTHENTICATED || outcome.code === grpc.status.RESOURCE_EXHAUSTED,

@@ -19,6 +19,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,9 +29,8 @@ import (
 const (
 	// The largest body of an event, with some room for who has made the change.
 	maxBytes = 5 << 20
-	// A token is valid for 5 minutes, and clocks may differ by half a minute.
+	// A token is valid for 5 minutes.
 	maxAge = 5 * time.Minute
-	leeway = 30 * time.Second
 	// How often the keys are read again for tokens that name an unknown one.
 	keyPause = 30 * time.Second
 )
@@ -52,7 +53,13 @@ type Event struct {
 
 type verifier struct {
 	issuer, group string
-	client        http.Client
+	// With it, tokens for other subscriptions of the group are refused.
+	subscription string
+	// Services before version 1.8 prove the data alone, and their tokens are accepted unless this is set.
+	requireAttributes bool
+	// How far the clocks of the service and of this machine may differ in either direction.
+	tolerance time.Duration
+	client    http.Client
 
 	mu       sync.Mutex
 	keys     map[string]crypto.PublicKey
@@ -67,11 +74,15 @@ func (v *verifier) verify(header http.Header, body []byte) (*Event, error) {
 	if !strings.EqualFold(scheme, "bearer") || token == "" {
 		return nil, rejected{http.StatusUnauthorized, "authorization must be a bearer token"}
 	}
-	event := &Event{ID: attribute(header, "id"), Type: attribute(header, "type"), Subject: attribute(header, "subject")}
-	if attribute(header, "specversion") != "1.0" || event.ID == "" || event.Type == "" || attribute(header, "source") == "" {
+	attributes, err := readAttributes(header)
+	if err != nil {
+		return nil, err
+	}
+	event := &Event{ID: attributes["id"], Type: attributes["type"], Subject: attributes["subject"]}
+	if attributes["specversion"] != "1.0" || event.ID == "" || event.Type == "" || attributes["source"] == "" {
 		return nil, rejected{http.StatusBadRequest, "this is no CloudEvent of version 1.0 in binary mode"}
 	}
-	if err := v.verifyToken(token, body); err != nil {
+	if err := v.verifyToken(token, body, attributes); err != nil {
 		return nil, err
 	}
 	var data map[string]json.RawMessage
@@ -86,13 +97,39 @@ func (v *verifier) verify(header http.Header, body []byte) (*Event, error) {
 	return event, nil
 }
 
-// attribute returns an attribute of a CloudEvent, whose header is percent-encoded.
-func attribute(header http.Header, name string) string {
-	value := header.Get("Ce-" + name)
-	if decoded, err := url.PathUnescape(value); err == nil {
-		return decoded
+// readAttributes returns the attributes of a CloudEvent in binary mode. Values of header fields are percent-encoded.
+func readAttributes(header http.Header) (map[string]string, error) {
+	attributes := map[string]string{}
+	for field, values := range header {
+		name, isAttribute := strings.CutPrefix(strings.ToLower(field), "ce-")
+		if !isAttribute {
+			continue
+		}
+		if len(values) != 1 {
+			return nil, rejected{http.StatusBadRequest, field + " has more than one value"}
+		}
+		if value := values[0]; value != "" {
+			attributes[name] = value
+			if decoded, err := url.PathUnescape(value); err == nil {
+				attributes[name] = decoded
+			}
+		}
 	}
-	return value
+	return attributes, nil
+}
+
+// digestAttributes returns the digest that the token proves: of one line for each attribute, with the length of its value.
+func digestAttributes(attributes map[string]string) string {
+	names := make([]string, 0, len(attributes))
+	for name := range attributes {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	hash := sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(hash, "%s=%d:%s\n", name, len(attributes[name]), attributes[name])
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
 type audience []string
@@ -106,7 +143,7 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-func (v *verifier) verifyToken(token string, body []byte) error {
+func (v *verifier) verifyToken(token string, body []byte, attributes map[string]string) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return rejected{http.StatusForbidden, "the token is no JWT"}
@@ -116,7 +153,11 @@ func (v *verifier) verifyToken(token string, body []byte) error {
 		Iss, Sub string
 		Aud      audience
 		Exp, Iat float64
-		Webhook  struct{ Digest string }
+		// Pointers are nil for claims that a token does not have.
+		Webhook struct {
+			Digest                   string
+			Attributes, Subscription *string
+		}
 	}
 	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
 	if err != nil || decode(parts[0], &head) != nil || decode(parts[1], &claims) != nil {
@@ -131,6 +172,7 @@ func (v *verifier) verifyToken(token string, body []byte) error {
 	}
 	now := time.Now()
 	digest := sha256.Sum256(body)
+	webhook := claims.Webhook
 	switch {
 	case claims.Iss != v.issuer:
 		return rejected{http.StatusForbidden, "the token has another issuer"}
@@ -138,11 +180,17 @@ func (v *verifier) verifyToken(token string, body []byte) error {
 		return rejected{http.StatusForbidden, "the token has another audience"}
 	case claims.Sub != "webhook:"+v.group:
 		return rejected{http.StatusForbidden, "the token is for another group"}
-	case now.Add(-leeway).After(toTime(claims.Exp)), now.Add(-maxAge - leeway).After(toTime(claims.Iat)),
-		now.Add(leeway).Before(toTime(claims.Iat)):
+	case now.Add(-v.tolerance).After(toTime(claims.Exp)), now.Add(-maxAge - v.tolerance).After(toTime(claims.Iat)),
+		now.Add(v.tolerance).Before(toTime(claims.Iat)):
 		return rejected{http.StatusForbidden, "the token has expired"}
-	case claims.Webhook.Digest != "sha256:"+hex.EncodeToString(digest[:]):
+	case webhook.Digest != "sha256:"+hex.EncodeToString(digest[:]):
 		return rejected{http.StatusForbidden, "the data is not what was signed"}
+	case v.requireAttributes && (webhook.Attributes == nil || webhook.Subscription == nil):
+		return rejected{http.StatusForbidden, "the token does not prove the attributes"}
+	case webhook.Attributes != nil && *webhook.Attributes != digestAttributes(attributes):
+		return rejected{http.StatusForbidden, "the attributes are not what was signed"}
+	case v.subscription != "" && webhook.Subscription != nil && *webhook.Subscription != v.subscription:
+		return rejected{http.StatusForbidden, "the token is for another subscription of the group"}
 	}
 	return nil
 }
@@ -258,7 +306,7 @@ func (v *verifier) acceptOnce(token string) bool {
 	if _, found := v.accepted[token]; found {
 		return false
 	}
-	v.accepted[token] = now.Add(maxAge + 2*leeway)
+	v.accepted[token] = now.Add(maxAge + 2*v.tolerance)
 	return true
 }
 
@@ -291,10 +339,20 @@ func main() {
 	}
 	fmt.Fprintf(os.Stderr, "{\"port\":%d}\n", listener.Addr().(*net.TCPAddr).Port)
 	receiver := &verifier{
-		issuer:   os.Getenv("ISSUER"),
-		group:    os.Getenv("GROUP"),
-		client:   http.Client{Timeout: 10 * time.Second},
-		accepted: map[string]time.Time{},
+		issuer:            os.Getenv("ISSUER"),
+		group:             os.Getenv("GROUP"),
+		subscription:      os.Getenv("SUBSCRIPTION"),
+		requireAttributes: os.Getenv("REQUIRE_ATTRIBUTES") == "true",
+		tolerance:         5 * time.Minute,
+		client:            http.Client{Timeout: 10 * time.Second},
+		accepted:          map[string]time.Time{},
+	}
+	if text := os.Getenv("TOLERANCE_SECONDS"); text != "" {
+		seconds, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			log.Fatal("TOLERANCE_SECONDS must be a number of seconds")
+		}
+		receiver.tolerance = time.Duration(seconds) * time.Second
 	}
 	server := http.Server{Handler: receiver, ReadTimeout: 30 * time.Second}
 	log.Fatal(server.Serve(listener))

@@ -4,7 +4,6 @@ Needs PyJWT and cryptography, as Debian packages them: python3-jwt and python3-c
 """
 
 import hashlib
-import hmac
 import json
 import os
 import sys
@@ -18,9 +17,8 @@ import jwt
 
 # The largest body of an event, with some room for who has made the change.
 MAX_BYTES = 5 * 1024 * 1024
-# A token is valid for 5 minutes, and clocks may differ by half a minute.
+# A token is valid for 5 minutes.
 MAX_AGE_SECONDS = 300
-LEEWAY_SECONDS = 30
 
 
 class Rejected(Exception):
@@ -29,10 +27,35 @@ class Rejected(Exception):
         self.status = status
 
 
+def read_attributes(headers):
+    """Returns the attributes of a CloudEvent in binary mode. Values of header fields are percent-encoded."""
+    attributes = {}
+    for header, value in headers.items():
+        name = header.lower()
+        if not name.startswith("ce-") or not value:
+            continue
+        if name[3:] in attributes:
+            raise Rejected(400, f"{name} has more than one value")
+        attributes[name[3:]] = unquote(value)
+    return attributes
+
+
+def digest_attributes(attributes):
+    """Returns the digest that the token proves: of one line for each attribute, with the length of its value."""
+    lines = (f"{name}={len(value.encode())}:{value}\n" for name, value in sorted(attributes.items()))
+    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 class Verifier:
-    def __init__(self, issuer, group):
+    def __init__(self, issuer, group, subscription="", require_attributes=False, tolerance_seconds=300):
         self.issuer = issuer
         self.group = group
+        # With it, tokens for other subscriptions of the group are refused.
+        self.subscription = subscription
+        # Services before version 1.8 prove the data alone, and their tokens are accepted unless this is set.
+        self.require_attributes = require_attributes
+        # How far the clocks of the service and of this machine may differ in either direction.
+        self.tolerance_seconds = tolerance_seconds
         self.keys = None
         self.lock = threading.Lock()
         # When the tokens that were accepted are forgotten, in the order in which they were accepted.
@@ -44,14 +67,10 @@ class Verifier:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             raise Rejected(401, "authorization must be a bearer token")
-        event = {name[3:].lower(): unquote(value) for name, value in headers.items() if name.lower().startswith("ce-")}
+        event = read_attributes(headers)
         if event.get("specversion") != "1.0" or not all(event.get(name) for name in ("id", "source", "type")):
             raise Rejected(400, "this is no CloudEvent of version 1.0 in binary mode")
-        claims = self._verify_token(token)
-        webhook = claims.get("webhook")
-        digest = webhook.get("digest") if isinstance(webhook, dict) else None
-        if not hmac.compare_digest(str(digest).encode(), b"sha256:" + hashlib.sha256(body).hexdigest().encode()):
-            raise Rejected(403, "the data is not what was signed")
+        self._assert_proven(self._verify_token(token).get("webhook"), body, event)
         try:
             event["data"] = json.loads(body)
         except ValueError as error:
@@ -59,6 +78,17 @@ class Verifier:
         # The signature is left out: whoever has one can write others that are valid.
         self._accept_once(token.rpartition(".")[0])
         return event
+
+    def _assert_proven(self, claim, body, attributes):
+        claim = claim if isinstance(claim, dict) else {}
+        if claim.get("digest") != "sha256:" + hashlib.sha256(body).hexdigest():
+            raise Rejected(403, "the data is not what was signed")
+        if self.require_attributes and not ("attributes" in claim and "subscription" in claim):
+            raise Rejected(403, "the token does not prove the attributes")
+        if "attributes" in claim and claim["attributes"] != digest_attributes(attributes):
+            raise Rejected(403, "the attributes are not what was signed")
+        if self.subscription and claim.get("subscription", self.subscription) != self.subscription:
+            raise Rejected(403, "the token is for another subscription of the group")
 
     def _verify_token(self, token):
         try:
@@ -70,14 +100,14 @@ class Verifier:
                 algorithms=["RS256", "ES256"],
                 audience="customer",
                 issuer=self.issuer,
-                leeway=LEEWAY_SECONDS,
+                leeway=self.tolerance_seconds,
                 options={"require": ["exp", "iat", "sub"]},
             )
         except jwt.PyJWTError as error:
             raise Rejected(403, f"the token does not prove the event: {error}") from error
         if claims["sub"] != f"webhook:{self.group}":
             raise Rejected(403, "the token is for another group")
-        if time.time() - claims["iat"] > MAX_AGE_SECONDS + LEEWAY_SECONDS:
+        if time.time() - claims["iat"] > MAX_AGE_SECONDS + self.tolerance_seconds:
             raise Rejected(403, "the token is too old")
         return claims
 
@@ -108,7 +138,7 @@ class Verifier:
                 del self.accepted[old]
             if token in self.accepted:
                 raise Rejected(403, "the token was used before")
-            self.accepted[token] = now + MAX_AGE_SECONDS + 2 * LEEWAY_SECONDS
+            self.accepted[token] = now + MAX_AGE_SECONDS + 2 * self.tolerance_seconds
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -132,7 +162,13 @@ class Handler(BaseHTTPRequestHandler):
         """Only events are printed."""
 
 
-verifier = Verifier(os.environ["ISSUER"], os.environ["GROUP"])
+verifier = Verifier(
+    os.environ["ISSUER"],
+    os.environ["GROUP"],
+    subscription=os.environ.get("SUBSCRIPTION", ""),
+    require_attributes=os.environ.get("REQUIRE_ATTRIBUTES") == "true",
+    tolerance_seconds=int(os.environ.get("TOLERANCE_SECONDS", "300")),
+)
 server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8085"))), Handler)
 print(json.dumps({"port": server.server_port}), file=sys.stderr, flush=True)
 server.serve_forever()

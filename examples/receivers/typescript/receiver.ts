@@ -5,8 +5,12 @@ import { EventRejected, eventVerifier } from "@arbor-platform/client";
 // The largest body of an event, with some room for who has made the change.
 const MAX_BYTES = 5 * 1024 * 1024;
 
-const { ISSUER: issuer = "", GROUP: group = "", PORT: port = "8085" } = process.env;
-const verifyEvent = eventVerifier({ issuer, group });
+const { ISSUER: issuer = "", GROUP: group = "", SUBSCRIPTION: subscription, PORT: port = "8085" } = process.env;
+const { REQUIRE_ATTRIBUTES: required, TOLERANCE_SECONDS: tolerance = "300" } = process.env;
+const verifyEvent = eventVerifier({
+  ...{ issuer, group, requireAttributes: required === "true", toleranceSeconds: Number(tolerance) },
+  ...(subscription && { subscription }),
+});
 
 const server = createServer(async (request, response) => {
   try {

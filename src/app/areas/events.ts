@@ -19,16 +19,23 @@ export interface EventSenderDeps extends Pick<AreaDeps, "settings" | "ids" | "on
   readonly resolve?: Resolve;
 }
 
-/** Requests to sinks at once: of the process, of an organisation, and to the origin of a sink. */
+/**
+ * Requests to sinks at once: of the process, of an organisation, to the origin of a sink, and of an organisation to it.
+ * Subscriptions that have something to send wait, each once.
+ */
 const SLOTS: SlotLimits = {
   running: 256,
   runningPerAccount: 32,
-  runningPerTarget: 8,
-  waiting: 4_096,
-  waitingPerAccount: 256,
+  runningPerTarget: 64,
+  runningPerAccountAndTarget: 8,
+  leavesFree: true,
+  waiting: 100_000,
+  waitingPerAccount: 2_000,
 };
+/** The same for sinks that failed last, which may hang until their deadline. */
+const FAILING_SLOTS: SlotLimits = { ...SLOTS, running: 64, runningPerAccount: 8, runningPerTarget: 16 };
 const MAX_KEPT_CONNECTIONS = 256;
-/** How long a sink may take to answer, in milliseconds. */
+/** How long a sink may take to answer, in milliseconds, from the beginning of the request. */
 const DEADLINE_MS = 10_000;
 /** Signatures take threads that logins need as well, so events have one of them. */
 const SIGNATURES: SlotLimits = {
@@ -53,6 +60,7 @@ export function createEventSender({ settings, ids, onProblem, origin, storage, t
       ...(resolve && { resolve }),
       proxy: settings.outboundProxy,
       slots: SLOTS,
+      unprovenSlots: FAILING_SLOTS,
       maxKept: MAX_KEPT_CONNECTIONS,
       deadlineMs: DEADLINE_MS,
       onFailure: throttle((reason) => onProblem(`an event could not be delivered: ${reason}`)),

@@ -1,8 +1,7 @@
 // The store of the service: the installation on the host, and whether units of work end.
 import { unavailable } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
-import type { DatabaseFaultEvent } from "../../store/sqlite/faults.js";
-import { databaseFaults } from "../../store/sqlite/faults.js";
+import type { DatabaseFault, DatabaseFaultEvent } from "../../store/faults.js";
 import type { Store } from "../../store/store.js";
 import { watchUnits } from "../../store/unit-watch.js";
 import type { Logger } from "../../telemetry/logger.js";
@@ -16,17 +15,23 @@ export interface StoreAreaDeps extends Pick<AreaDeps, "settings" | "logger" | "o
   readonly clock: Clock | undefined;
   /** Whether the process is a worker, whose parent has the lock of the data directory. */
   readonly isWorker: boolean;
+  /** Called at each step of an expansion, which may take minutes. */
+  readonly noteProgress?: (() => void) | undefined;
 }
 
 /** Opens the installation. A database of an older version is expanded first, unless the settings forbid it. */
-export async function openStoreArea({ settings, clock: givenClock, isWorker, logger, opened }: StoreAreaDeps) {
+export async function openStoreArea(deps: StoreAreaDeps) {
+  const { settings, clock: givenClock, isWorker, noteProgress, logger, opened } = deps;
   const installation = await openInstallation({
     settings,
     mode: settings.create ? "create" : "update",
     exclusive: !isWorker,
     isWorker,
     onFault: logDatabaseFault(logger),
-    onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
+    onMigration({ name, done, total }) {
+      logger.info({ migration: name, done, total }, "upgrading the database");
+      noteProgress?.();
+    },
     ...(givenClock && { clock: givenClock }),
   });
   opened.add(installation.close);
@@ -56,23 +61,23 @@ export async function openStoreArea({ settings, clock: givenClock, isWorker, log
   };
 }
 
-// SQLite only: PostgreSQL has no such faults.
+// Of the faults that this database can have.
 function createDatabaseFaultSources(store: Pick<Store, "stats">): Source[] {
-  const byFault = (read: (fault: (typeof databaseFaults)[number]) => number) =>
-    Object.fromEntries(databaseFaults.map((fault) => [fault, read(fault)]));
   return [
     readValues("arbor_database_fault", "fault", () => {
-      const current = store.stats().faults?.current;
-      return current && byFault((fault) => Number(current.has(fault)));
+      const { current, errors } = store.stats().faults ?? {};
+      if (current === undefined) return undefined;
+      const faults = Object.keys(errors ?? {}) as DatabaseFault[];
+      return Object.fromEntries(faults.map((fault) => [fault, Number(current.has(fault))]));
     }),
     readValues("arbor_database_fault_errors_total", "fault", () => store.stats().faults?.errors),
   ];
 }
 
-// One line at the begin and one at the end of each fault, however many calls fail.
+// One line at the begin and one at the end of each fault, and one each minute between, however many calls fail.
 function logDatabaseFault(logger: Pick<Logger, "error" | "info">) {
   return ({ state, message, ...fields }: DatabaseFaultEvent): void => {
-    if (state === "began") logger.error(fields, message);
+    if (state === "began" || state === "lasts") logger.error(fields, message);
     else logger.info(fields, message);
   };
 }

@@ -29,12 +29,19 @@ export type ToWorker =
   | { readonly kind: "ping" }
   | Failures
   | { readonly kind: "reload" }
-  | { readonly kind: "stop"; readonly reason: string; readonly delayMs: number }
+  /** Balancers are to use another server; all calls are still served. */
+  | { readonly kind: "leave" }
+  /** No connection follows. */
+  | { readonly kind: "stop"; readonly reason: string }
   | { readonly kind: "abandon"; readonly drainMs: number };
 
 /** What a worker tells. */
 export type FromWorker =
+  /** The start goes on, although it takes long. */
+  | { readonly kind: "progress" }
   | { readonly kind: "ready" }
+  /** The start has failed, and the process ends. */
+  | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "alive" }
   /** The worker can take another connection. `hasIt`: it has this one. */
   | { readonly kind: "taken"; readonly id: number; readonly hasIt: boolean }

@@ -42,15 +42,23 @@ export async function runWorker(): Promise<void> {
   const logger = createLogger(settings.logLevel, undefined, { worker: start.worker });
   const flush = () => flushLog(logger);
   exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs), flushLog: flush });
-  app = await startApp({ settings, logger, worker: { port: port.listenAt(start.address), failureNews: failures } });
+  const noteProgress = () => tell({ kind: "progress" });
+  const parts = { port: port.listenAt(start.address), failureNews: failures, noteProgress };
+  try {
+    app = await startApp({ settings, logger, worker: parts });
+  } catch (error) {
+    tell({ kind: "failed", reason: error instanceof Error ? error.message : String(error) });
+    throw error;
+  }
   tell({ kind: "ready" });
 
   async function obey(running: App, message: ToWorker): Promise<void> {
     if (message.kind === "reload") await running.reload();
     else if (message.kind === "collect") {
       tell({ kind: "collected", id: message.id, families: await running.collectMetrics() });
-    } else if (message.kind === "stop") {
-      await running.stop(message.reason, message.delayMs);
+    } else if (message.kind === "leave") running.leave();
+    else if (message.kind === "stop") {
+      await running.stop(message.reason);
       await flush();
       process.exit();
     } else if (message.kind === "abandon") {
@@ -112,10 +120,13 @@ function createPassedPort() {
     has: (id: number) => open.has(id),
     /** Serves a connection; `socket` is undefined if it was closed on its way. */
     pass({ id, isOverLimit }: Extract<ToWorker, { kind: "connection" }>, socket: Socket | undefined): void {
-      tell({ kind: "taken", id, hasIt: socket !== undefined });
-      if (socket === undefined) return;
+      if (socket === undefined) {
+        tell({ kind: "taken", id, hasIt: false });
+        return;
+      }
       open.add(id);
       socket.once("close", () => noteClosed(id));
+      tell({ kind: "taken", id, hasIt: true });
       if (onConnection === undefined) socket.destroy();
       else onConnection(socket, isOverLimit);
     },
@@ -124,6 +135,8 @@ function createPassedPort() {
       accept(serve) {
         onConnection = serve;
       },
+      // The parent sends those first.
+      async acceptWaiting() {},
       close() {
         onConnection = undefined;
       },

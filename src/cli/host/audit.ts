@@ -8,6 +8,7 @@ import { verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { resolveName } from "../../iam/operator/names.js";
 import { notFound } from "../../kernel/errors.js";
+import { systemClock } from "../../kernel/time.js";
 import type { AuditEventRow } from "../../store/audit/events.js";
 import type { AuditRowFilter } from "../../store/audit/log.js";
 import type { Store } from "../../store/store.js";
@@ -160,7 +161,9 @@ export async function auditVerifyCommand(settings: Settings, { org }: { org?: st
   // An empty root may come from an unset variable of a script, and would verify the log of the installation only.
   if (org === "") throw invalidFlag("--org", "must not be empty; all logs unless set");
   const faults: string[] = [];
-  await withInstallation(settings, "read", async ({ store, keys, clock }) => {
+  // All logs are read as of now, however long that takes. What is sealed meanwhile is not seen.
+  const beganMs = systemClock();
+  await withInstallation(settings, "read", async ({ store, keys }) => {
     const { org: root } = await resolveFlags(store, org === undefined ? {} : { org });
     if (root !== undefined) await assertLog(store, root);
     const roots = root === undefined ? await store.read((tx) => tx.auditChain.listRoots()) : [root];
@@ -169,7 +172,7 @@ export async function auditVerifyCommand(settings: Settings, { org }: { org?: st
       const report = await verifyLog(store, rootUid, keys);
       const name = escapeControls(formatLogName(rootUid));
       process.stdout.write(`${name}: ${formatReport(report)}\n`);
-      const warning = findWarning(report, clock());
+      const warning = findWarning(report, beganMs);
       if (warning !== undefined) process.stderr.write(`arbor: warning: ${name}: ${warning}\n`);
       if (report.fault) faults.push(`${name}: seq ${report.fault.seq}: ${report.fault.what}`);
     }

@@ -180,7 +180,7 @@ function buildAuditRow({ snapshotTime }: BackupManifest, keepSessions: boolean) 
     rootUid: "",
     timeMs: systemClock(),
     type: RESTORED,
-    body: formatBody({ type: RESTORED, after: { snapshotTime, keepSessions } }),
+    body: formatBody({ type: RESTORED, after: { snapshotTime, keepSessions } }, RESTORED),
     method: "arbor",
     subjectUid: "",
     actorUid: "",

@@ -45,7 +45,7 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
     const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
     const token = await issueToken(
-      { issuer: hostIssuer, audience: baseUrl, identity: created.identity, lifeS: HOUR_S, nowMs: host.clock() },
+      { issuer: hostIssuer, audience: baseUrl, identity: created.identity, lifeS: HOUR_S, atMs: host.clock() },
       host.keys,
       randomIds,
     );

@@ -90,7 +90,7 @@ export async function copyCommand(
       return printTables(tables, json, "the tables of both databases are equal");
     }
     await source.assertNotServed();
-    assertCopyable(source);
+    await assertCopyable(source);
     const installation = await identifySource(source, MASTER_KEY_CHECK);
     const keyFile = findMasterKeyFile(settings);
     // Without the key the copy could not be used.
@@ -131,7 +131,7 @@ async function compareWith(
   const target =
     directory === undefined ? await openPgSource({ url, tls }) : openSqliteSource({ directory, exclusive: false });
   try {
-    for (const one of [source, target]) assertCopyable(one);
+    for (const one of [source, target]) await assertCopyable(one);
     return await compareDatabases(source, target, onProgress);
   } catch (error) {
     if (error instanceof CopyMismatch) throw new Error(`the databases differ:\n${error.message}`);

@@ -15,7 +15,7 @@ import {
   unbindIdentity,
   verifyGroup,
 } from "../../iam/operator/operate.js";
-import { issueToken } from "../../issuer/tokens.js";
+import { issueToken, readIssueDate } from "../../issuer/tokens.js";
 import { notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { Tx } from "../../store/transaction.js";
@@ -39,13 +39,15 @@ export async function tokenCommand(
   await withInstallation(settings, "update", async (host) => {
     const nowMs = host.clock();
     const identity = await host.store.read((tx) => resolveName(tx, "identity", name, "identity"));
-    await host.store.write(async (tx) => {
+    const issueDate = await host.store.write(async (tx) => {
       if ((await tx.identities.find(identity)) === undefined) throw notFound(identities, identity);
       const change = { type: TOKEN_ISSUED, after: { audience: audience ?? "", lifeSeconds: lifeS } };
       await auditOnHost(tx, { type: TOKEN_ISSUED, subjectUid: identity, change }, { nowMs, ids: randomIds });
+      return readIssueDate(tx, identity, nowMs);
     });
     const { baseUrl, issuer } = await readOrigin(host, settings);
-    print(await issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
+    const request = { issuer, audience: audience ?? baseUrl, identity, lifeS, ...issueDate };
+    print(await issueToken(request, host.keys, randomIds));
   });
 }
 

@@ -11,7 +11,7 @@ import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
 import { openSqliteMigration, type SqliteMigrationOptions } from "../../store/migrate/open-sqlite-migration.js";
-import { contract, expand, readDatabaseState } from "../../store/migrate/phases.js";
+import { assertOwnObjects, contract, expand, readDatabaseState } from "../../store/migrate/phases.js";
 import { buildSchemaStatements } from "../../store/migrate/schema-migrations.js";
 import {
   admitsOlderVersions,
@@ -66,7 +66,7 @@ export async function migrateCommand(
     if (isOld && (isWriting || flags.expand || flags.contract)) throw expansionNeeded(state);
     if (state.isEmpty && !flags.expand) throw noInstallation(database.name, "it has no tables of one");
     if (isWriting) await runPhases(database, flags, migrations);
-    else if (flags.expand || flags.contract) await printStatements(database, state, flags, migrations);
+    else if (flags.expand || flags.contract) await planPhases(database, state, flags, migrations);
     else if (!isOld) printState(state);
     isNew = isWriting && state.isEmpty;
   } finally {
@@ -106,14 +106,15 @@ async function convert(settings: Settings, { dryRun = false }: MigrateFlags): Pr
   }
   const { convertPg, planPgConversion } = await import("../../store/migrate/conversion/pg.js");
   const tls = readDatabaseTls(settings);
-  const { rows, tables } = dryRun
-    ? await planPgConversion({ url, tls })
-    : await convertPg({ url, tls, onProgress: progress.onProgress, onWait: printWait }).finally(progress.clear);
-  print(
-    dryRun
-      ? `would copy ${rows} rows of ${tables} tables into new tables, in one transaction`
-      : `converted: ${rows} rows of ${tables} tables`,
-  );
+  if (dryRun) {
+    const { rows, tables, servers } = await planPgConversion({ url, tls });
+    print(`would copy ${rows} rows of ${tables} tables into new tables, in one transaction`);
+    if (servers.length > 0) print(escapeControls(`servers to be stopped before: ${servers.join("; ")}`));
+    return;
+  }
+  const options = { url, tls, onProgress: progress.onProgress, onWait: printWait };
+  const { rows, tables } = await convertPg(options).finally(progress.clear);
+  print(`converted: ${rows} rows of ${tables} tables`);
 }
 
 function printWait(holder: string): void {
@@ -171,6 +172,16 @@ function printState(state: DatabaseState): void {
   }
   if (needsExpanding(state)) print("run next: arbor migrate --expand");
   else if (needsContracting(state)) print("run once no older version runs: arbor migrate --contract");
+}
+
+async function planPhases(
+  database: MigrationDatabase,
+  state: DatabaseState,
+  flags: MigrateFlags,
+  migrations: readonly DataMigration[],
+): Promise<void> {
+  await assertOwnObjects(database, migrations);
+  await printStatements(database, state, flags, migrations);
 }
 
 async function printStatements(

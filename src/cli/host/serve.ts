@@ -13,6 +13,7 @@ import { createLogger, flushLog } from "../../telemetry/logger.js";
  * With several workers they do the same, each for its part.
  * An uncaught error ends the process with exit code 70 after committed writes have their responses.
  *
+ * @throws WorkerStartError when no worker can start, also later
  * @param ignoredVariables environment variables that are not settings and may be of Kubernetes, for the log
  */
 export async function serve(settings: Settings, ignoredVariables: readonly string[] = []): Promise<void> {
@@ -38,7 +39,10 @@ export async function serve(settings: Settings, ignoredVariables: readonly strin
   });
   const output = openLineStream(1);
   output.write(Buffer.from(`arbor listening on ${app.url}\n`));
-  const signal = await stopped;
+  const signal = await Promise.race([stopped, ...(app.failed ? [app.failed] : [])]).catch(async (error: unknown) => {
+    await Promise.all([writeLog(), output.flush()]);
+    throw error;
+  });
   await app.stop(signal, delayOf(signal) * 1000);
   await Promise.all([writeLog(), output.flush()]);
   // A write that does not end, or a request to a trace collector that does not answer, would keep the process alive. The

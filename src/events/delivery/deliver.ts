@@ -4,7 +4,6 @@
 import { setMaxListeners } from "node:events";
 import type { Job, JobRun } from "../../jobs/jobs.js";
 import { LeaseLostError } from "../../jobs/lease.js";
-import { hashBody } from "../../kernel/audit-body.js";
 import type { Histogram } from "../../kernel/histogram.js";
 import type { Clock } from "../../kernel/time.js";
 import type { SealedRow } from "../../store/audit/chain.js";
@@ -52,9 +51,6 @@ const BATCH_ENTRIES = 128;
 /** How many times entries are read in one unit of work. */
 const MAX_READS = 100;
 const ADOPTED = 100;
-/** Requests of all subscriptions at once, and those of failing ones, which may hang until their deadline. */
-const MAX_IN_FLIGHT = 256;
-const MAX_FAILING_IN_FLIGHT = 64;
 /** How long dead letters are kept, and how often and in what portions those are deleted that are older. */
 const DEAD_LETTERS_MS = 30 * 24 * 3_600_000;
 const SWEEP_MS = 3_600_000;
@@ -64,11 +60,14 @@ const SWEPT = 500;
 export function createDelivery(deps: DeliveryDeps): Job {
   const { store, clock, events, send, onProblem, counts, random = Math.random } = deps;
   const queues = new Map<string, SubscriptionQueue>();
+  /** Events that were taken, until their results are known. */
   const flights = new Set<Promise<void>>();
+  /** Subscriptions that have an event to send and wait for a slot. */
+  const waits = new Set<SubscriptionQueue>();
   /** Ends requests that this node may not send any more. */
   let lost = createLost();
   let fence = -1;
-  let failingInFlight = 0;
+  let isStopping = false;
   let passes = -1;
   let positionsMs = Number.NEGATIVE_INFINITY;
   let checkedPasses = -1;
@@ -77,7 +76,6 @@ export function createDelivery(deps: DeliveryDeps): Job {
   let isReadDue = false;
   let isReported = false;
   let delivered = 0;
-  let wake = () => {};
   const reportedGaps = new Set<string>();
 
   // Where it says no, nothing is written: neither the lease nor a record of the job.
@@ -99,6 +97,7 @@ export function createDelivery(deps: DeliveryDeps): Job {
 
   async function run(jobRun: JobRun): Promise<number> {
     if (jobRun.fence !== fence) forgetAll(jobRun.fence);
+    isStopping = false;
     const beganMs = performance.now();
     // A run that finds nothing ends at once, and one that found something looks for more.
     let busyMs = Number.NEGATIVE_INFINITY;
@@ -228,50 +227,62 @@ export function createDelivery(deps: DeliveryDeps): Job {
     for (const queue of queues.values()) start(queue);
   }
 
+  // A subscription waits for one slot at a time. What waits is not taken yet, and not counted: organisations that wait get
+  // slots in turns, and their subscriptions.
   function start(queue: SubscriptionQueue): void {
-    for (;;) {
-      if (flights.size >= MAX_IN_FLIGHT) return;
-      if (queue.isFailing && failingInFlight >= MAX_FAILING_IN_FLIGHT) return;
-      const seq = queue.takeNext(clock());
-      if (seq === undefined) return;
-      const flight = deliver(queue, seq).finally(() => {
-        flights.delete(flight);
-        wake();
-      });
-      flights.add(flight);
-    }
+    if (isStopping || waits.has(queue) || !queue.hasNext(clock())) return;
+    waits.add(queue);
+    const flight = deliver(queue, () => flights.add(flight)).finally(() => flights.delete(flight));
   }
 
-  async function deliver(queue: SubscriptionQueue, seq: number): Promise<void> {
+  async function deliver(queue: SubscriptionQueue, begin: () => void): Promise<void> {
     const { signal } = lost;
-    const wasFailing = queue.isFailing;
-    if (wasFailing) failingInFlight++;
-    try {
-      const found = await store.read((tx) => readEvent(tx, queue.rootUid, seq));
-      if (typeof found === "string") return queue.giveUp(seq, found, clock());
+    const isCurrent = () => !signal.aborted && !isStopping && queues.get(queue.uid) === queue;
+    let seq: number | undefined;
+    let timeMs = 0;
+    const take = async () => {
+      waits.delete(queue);
+      // While it waited, a caller may have changed the subscription.
+      seq = isCurrent() ? queue.takeNext(clock()) : undefined;
+      if (seq === undefined) throw new NothingToSendError();
+      begin();
+      start(queue);
+      const found = await store.read((tx) => readEvent(tx, queue.rootUid, seq ?? 0));
+      if (typeof found === "string") {
+        queue.giveUp(seq, found, clock());
+        throw new NothingToSendError();
+      }
+      timeMs = found.row.timeMs;
       const event = events.build(found.row, found.body);
-      const attempt = await send(event, queue, signal);
+      if (typeof event !== "string") return event;
+      queue.giveUp(seq, event, clock());
+      throw new NothingToSendError();
+    };
+    try {
+      const attempt = await send(queue, take, { signal });
       if (signal.aborted) return;
       isReported = false;
+      if (seq === undefined) return queue.postpone(clock());
       queue.settle(seq, attempt, clock());
       if (attempt.kind === "busy") return;
       if (counts) counts.attempts[attempt.kind]++;
       if (attempt.kind === "accepted") {
         delivered++;
-        counts?.seconds.observe(Math.max(0, clock() - found.row.timeMs) / 1_000);
+        counts?.seconds.observe(Math.max(0, clock() - timeMs) / 1_000);
       }
     } catch (error) {
-      queue.settle(seq, { kind: "busy", status: 0, error: "" }, clock());
+      if (error instanceof NothingToSendError) return;
+      if (seq === undefined) queue.postpone(clock());
+      else queue.settle(seq, { kind: "busy", status: 0, error: "" }, clock());
       if (!isReported) onProblem("events could not be read and sent, and will be tried again", error);
       isReported = true;
     } finally {
-      if (wasFailing) failingInFlight--;
+      waits.delete(queue);
       // The next one of the same subscription need not wait for the next tick.
-      if (!signal.aborted && queues.get(queue.uid) === queue) start(queue);
+      if (isCurrent()) start(queue);
     }
   }
 
-  // A body that is not the one that was sealed is not sent: the log could not prove it.
   async function readEvent(
     tx: Tx,
     rootUid: string,
@@ -281,7 +292,6 @@ export function createDelivery(deps: DeliveryDeps): Job {
     if (entry?.seq !== seq || entry.row === null) return "the audit log no longer has the event";
     const { row } = entry;
     const body = (await tx.audit.readBodies([row])).get(row.id);
-    if (hashBody(body ?? "") !== row.bodyHash) return "the audit log was changed";
     return { row, body };
   }
 
@@ -349,15 +359,11 @@ export function createDelivery(deps: DeliveryDeps): Job {
       };
       const timer = setTimeout(end, isReadDue ? 0 : TICK_MS);
       signal.addEventListener("abort", end, { once: true });
-      // With all slots taken, one that gets free is used at once.
-      wake = () => {
-        if (flights.size >= MAX_IN_FLIGHT - 1) end();
-      };
     });
-    wake = () => {};
   }
 
   async function landFlights(): Promise<void> {
+    isStopping = true;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, STOP_MS);
@@ -375,6 +381,9 @@ export function createDelivery(deps: DeliveryDeps): Job {
     run,
   };
 }
+
+/** There is no event to send any more. */
+class NothingToSendError extends Error {}
 
 function createLost(): AbortController {
   const lost = new AbortController();

@@ -8,17 +8,26 @@ import type { Clock } from "../../kernel/time.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { VERSION } from "../../kernel/version.js";
 import type { GuardedFetch, GuardedFetchError } from "../../outbound/guarded-fetch.js";
+import { digestAttributes, formatHeaders, listAttributes } from "../attributes.js";
 import { type CloudEvent, formatEventUuid } from "../cloud-event.js";
 
 /** A subscription, as far as its sink is concerned. */
 export interface Recipient {
+  readonly uid: string;
   readonly groupUid: string;
   readonly sink: string;
+  /** Whether its last attempt has failed. Such requests have slots of their own, because they may hang. */
+  readonly isFailing?: boolean;
+}
+
+export interface SendOptions {
+  readonly signal?: AbortSignal;
+  /** How long to wait for a slot, in milliseconds; without an end by default. */
+  readonly maxWaitMs?: number;
 }
 
 /**
- * What came of an attempt. `accepted` is a status of 2xx, `gone` one of 410. `busy` is no attempt: as many requests as may
- * run at once do.
+ * What came of an attempt. `accepted` is a status of 2xx, `gone` one of 410. `busy` is no attempt: no slot was free.
  */
 export interface Attempt {
   readonly kind: "accepted" | "gone" | "failed" | "busy";
@@ -51,46 +60,68 @@ export const DELIVERY_TOKEN_LIFE_S = 300;
 export const TEST_TYPE = "arbor.events.test.v1";
 /** A response of a sink is dropped; a longer one costs it the connection. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
+/** How long a test waits for a slot, in milliseconds. */
+const TEST_WAIT_MS = 10_000;
 
 /** Creates the sender. */
 export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }: SenderDeps) {
-  // One token for each attempt: an attempt may be a day later.
-  async function createToken({ groupUid }: Recipient, data: Buffer): Promise<string> {
+  // One token for each request: an attempt may be a day later, and receivers accept a token once.
+  async function createToken(event: CloudEvent, { uid, groupUid }: Recipient, data: Buffer): Promise<string> {
     // A receiver knows no key that was revoked meanwhile.
     await keys.refresh();
     const iat = Math.floor(clock() / 1000);
     const claims = {
       ...{ iss: issuer, aud: "customer", sub: `webhook:${groupUid}` },
       ...{ iat, nbf: iat, exp: iat + DELIVERY_TOKEN_LIFE_S, jti: ids.newId() },
-      webhook: { digest: `sha256:${createHash("sha256").update(data).digest("hex")}` },
+      webhook: {
+        digest: `sha256:${createHash("sha256").update(data).digest("hex")}`,
+        attributes: digestAttributes(listAttributes(event)),
+        subscription: uid,
+      },
     };
     return sign(encodeJwt("JWT", claims, keys.getSigningKey()), rootOf(groupUid));
   }
 
-  async function send(event: CloudEvent, recipient: Recipient, signal?: AbortSignal): Promise<Attempt> {
-    const data = Buffer.from(event.data);
-    const token = await createToken(recipient, data);
+  async function send(
+    recipient: Recipient,
+    take: () => Promise<CloudEvent>,
+    { signal, maxWaitMs }: SendOptions = {},
+  ): Promise<Attempt> {
+    let event: CloudEvent | undefined;
     try {
       const { status, headers } = await fetch(recipient.sink, {
         method: "POST",
-        headers: { ...buildHeaders(event), authorization: `Bearer ${token}` },
-        body: data,
+        async prepare() {
+          event ??= await take();
+          const body = Buffer.from(event.data);
+          const authorization = `Bearer ${await createToken(event, recipient, body)}`;
+          return { headers: { ...buildHeaders(event), authorization }, body };
+        },
+        maxWaitMs: maxWaitMs ?? "unlimited",
         maxBytes: MAX_RESPONSE_BYTES,
         dropsBody: true,
         organisation: rootOf(recipient.groupUid),
+        unproven: recipient.isFailing ?? false,
         ...(signal && { signal }),
       });
       if (status >= 200 && status < 300) return { kind: "accepted", status, error: "" };
       const retryAfterMs = parseRetryAfter(headers.get("retry-after"), clock());
       return { kind: status === 410 ? "gone" : "failed", status, error: `status ${status}`, retryAfterMs };
     } catch (error) {
-      const { isBusy, kind } = error as GuardedFetchError;
+      if (!isFetchError(error)) throw error;
+      const { isBusy, kind } = error;
       if (isBusy) return { kind: "busy", status: 0, error: "too many requests to sinks are running" };
       return { kind: "failed", status: 0, error: reasons[kind ?? "unreachable"] };
     }
   }
 
   return {
+    /**
+     * Sends an event once there is a slot, which organisations share fairly.
+     *
+     * @param take takes the event that is sent, when the slot is free; called once at most
+     * @throws what `take` throws, and an error of the keys
+     */
     send,
 
     /** Sends an event that says nothing, so that a caller sees whether the sink accepts it. It is not repeated. */
@@ -107,32 +138,30 @@ export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }:
         ...{ bodyType: "", identityProvider: "" },
         data: JSON.stringify({ actor: { subject: actorUid, act: {} }, body: {} }),
       };
-      const attempt = await send(event, recipient);
+      const attempt = await send(recipient, async () => event, { maxWaitMs: TEST_WAIT_MS });
       return { ...attempt, durationMs: Math.round(performance.now() - startMs) };
     },
   };
+}
+
+function isFetchError(error: unknown): error is GuardedFetchError {
+  return error instanceof Error && error.name === "GuardedFetchError";
 }
 
 // Nothing that tells what is in the network of the service.
 const reasons = {
   late: "no response in time",
   certificate: "the certificate is not valid",
+  "client-certificate": "a client certificate is required, and none is sent",
   unreachable: "it could not be reached",
 } as const;
 
-/** The header fields of an event. Attributes that are empty are left out, because CloudEvents have none. */
+/** The header fields of an event. */
 export function buildHeaders(event: CloudEvent): Record<string, string> {
-  const { id, type, source, subject, time, group, actor, bodyType, identityProvider } = event;
-  const attributes = {
-    ...{ specversion: "1.0", id, type, source, subject, time, group, actor, audience: "customer" },
-    ...{ bodytype: bodyType, identityprovider: identityProvider },
-  };
   return {
     "content-type": "application/json",
     "user-agent": `arbor/${VERSION}`,
-    ...Object.fromEntries(
-      Object.entries(attributes).flatMap(([name, value]) => (value === "" ? [] : [[`ce-${name}`, value]])),
-    ),
+    ...formatHeaders(listAttributes(event)),
   };
 }
 

@@ -130,13 +130,14 @@ export class SubscriptionQueue {
     if (this.#failures >= BREAKER || this.#isBehindWaiting(item)) this.#park(item, nowMs);
   }
 
+  /** Whether an event may be sent now. */
+  hasNext(nowMs: number): boolean {
+    return this.#findNext(nowMs) !== undefined;
+  }
+
   /** Takes the next event that may be sent now, if there is one. */
   takeNext(nowMs: number): QueuedEvent["seq"] | undefined {
-    if (this.#suspended !== "") return undefined;
-    const isProbe = this.#failures >= BREAKER;
-    if (isProbe ? this.inFlight > 0 : this.inFlight >= this.#window) return undefined;
-    if (nowMs < this.#probeMs) return undefined;
-    const item = this.#findNext(nowMs, isProbe);
+    const item = this.#findNext(nowMs);
     if (item === undefined) return undefined;
     item.isInFlight = true;
     this.inFlight++;
@@ -145,7 +146,10 @@ export class SubscriptionQueue {
 
   // A sink that accepts nothing is tried with the event that was tried least: one that is at fault itself would otherwise keep
   // all others from being tried.
-  #findNext(nowMs: number, isProbe: boolean): Item | undefined {
+  #findNext(nowMs: number): Item | undefined {
+    if (this.#suspended !== "" || nowMs < this.#probeMs) return undefined;
+    const isProbe = this.#failures >= BREAKER;
+    if (isProbe ? this.inFlight > 0 : this.inFlight >= this.#window) return undefined;
     const subjects = new Set<string>();
     const read: Item[] = [];
     let best: Item | undefined;
@@ -169,9 +173,14 @@ export class SubscriptionQueue {
     if (item === undefined) return;
     item.isInFlight = false;
     if (attempt.kind === "accepted") this.#succeed(item, nowMs);
-    else if (attempt.kind === "busy") this.#probeMs = nowMs + SECOND_MS * (0.5 + this.#random());
+    else if (attempt.kind === "busy") this.postpone(nowMs);
     else this.#fail(item, attempt, nowMs);
     if (attempt.kind === "gone") this.suspend("gone");
+  }
+
+  /** Sends nothing for a second or so: the service itself could not. */
+  postpone(nowMs: number): void {
+    this.#probeMs = nowMs + SECOND_MS * (0.5 + this.#random());
   }
 
   /** Gives an event up that cannot be sent: the log has another body than was sealed, or none any more. */

@@ -133,6 +133,8 @@ function countsAlone({
   const row: AccessRow = {
     identityUid,
     notBefore: 0,
+    revokeTimeMs: 0,
+    revokedTokenId: null,
     keyId: null,
     providerUid,
     groupUid,

@@ -150,13 +150,14 @@ async function buildAccessRows(
   lookups: Lookups,
 ): Promise<AccessRow[]> {
   const { notBefore = 0, providerUid = null } = identity ?? {};
+  const known = { identityUid, notBefore, revokeTimeMs: 0, revokedTokenId: null, keyId: null, providerUid };
   const rows: AccessRow[] = [];
   await lookups.load(bindings);
   for (const { groupUid, roleUid, pending } of bindings) {
     const capabilities = (await lookups.role(roleUid))?.capabilities ?? null;
-    rows.push({ ...{ identityUid, notBefore, keyId: null, providerUid }, groupUid, roleUid, capabilities, pending });
+    rows.push({ ...known, groupUid, roleUid, capabilities, pending });
   }
   if (rows.length > 0) return rows;
   const nothing = { groupUid: null, roleUid: null, capabilities: null, pending: null };
-  return [{ ...{ identityUid, notBefore, keyId: null, providerUid }, ...nothing }];
+  return [{ ...known, ...nothing }];
 }

@@ -26,6 +26,7 @@ import {
   formatActorName,
   identities,
   identityToProto,
+  identityView,
   metadataToProto,
   ownIdentity,
   patchMetadata,
@@ -38,10 +39,7 @@ export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"
   readonly store: Store;
 }
 
-const bodies = defineBodies(
-  { message: IdentitySchema, readers: [IdentitiesService.method.listIdentities] },
-  findsResource(identities, identityToProto),
-);
+const bodies = defineBodies(identityView, findsResource(identities, identityToProto));
 
 export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }: IdentityDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
@@ -68,6 +66,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
         providerUid: null,
         metadata: {},
         notBefore: 0,
+        revokeTimeMs: 0,
         lastSeenTimeMs: startMs,
         deleteTimeMs: null,
         createTimeMs: startMs,

@@ -12,6 +12,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { breakRule } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import type { BodyView } from "../../pipeline/body.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch } from "../../pipeline/resource/patch.js";
@@ -66,6 +67,12 @@ export const identities = defineResource({
   },
 });
 
+/** How bodies of the audit log show an identity. */
+export const identityView = {
+  message: IdentitySchema,
+  readers: [IdentitiesService.method.listIdentities],
+} as const satisfies BodyView;
+
 /** Converts a stored identity to version 2. */
 export function identityToProto(row: IdentityRow): Identity {
   return create(IdentitySchema, {
@@ -111,6 +118,7 @@ export function buildStandaloneIdentity(
     // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay
     // revoked.
     notBefore: fields.subject === undefined || fields.subject === "" ? 0 : Math.floor(nowMs / 1000),
+    revokeTimeMs: 0,
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
     lastSeenTimeMs: nowMs,

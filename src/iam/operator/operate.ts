@@ -2,9 +2,9 @@
 import { OrgKindSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import type { RoleBinding } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { type Change, formatBody } from "../../kernel/audit-body.js";
-import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
-import { rootOf } from "../../kernel/uidp.js";
+import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { GroupPatch } from "../../store/iam/groups.js";
@@ -13,6 +13,7 @@ import type { Tx } from "../../store/transaction.js";
 import { groups, groupToProto } from "../groups/group.js";
 import { groupView } from "../groups/group-v2beta1.js";
 import { identities } from "../identities/identity.js";
+import { describeIdentityUpdate, IDENTITY_UPDATED, revokeAllTokens } from "../identities/revocation.js";
 import { requireOwner } from "../rights.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { roleBindings, roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
@@ -91,15 +92,17 @@ function parseKind(name: string): number {
 }
 
 /**
- * Revokes every token and every login of an identity. It can still get new ones.
+ * Revokes every token and every login of an identity, as TokensService does. It can still get new ones.
  *
  * @throws ApiError NOT_FOUND
  */
 export async function revokeTokens(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  // Tokens have times in whole seconds, so those of the current second are revoked as well.
-  const notBefore = Math.floor(nowMs / 1000) + 1;
-  if ((await tx.identities.update(uid, { notBefore }, nowMs)) === undefined) throw notFound(identities, uid);
-  await tx.refreshTokens.deleteOf(uid);
+  const before = await getRow(tx, identities, uid);
+  const { identity } = await revokeAllTokens(tx, before, nowMs);
+  if (parentOf(uid) !== undefined) {
+    const change = describeIdentityUpdate(before, identity);
+    await auditOnHost(tx, { type: IDENTITY_UPDATED, subjectUid: uid, change }, { ids, nowMs });
+  }
   await auditOnHost(tx, { type: "arbor.identity.revoked.v1", subjectUid: uid }, { ids, nowMs });
 }
 
@@ -180,7 +183,7 @@ export function auditOnHost(
   { ids, nowMs: timeMs }: HostContext,
 ): Promise<void> {
   return tx.audit.append({
-    ...(change && { body: formatBody(change) }),
+    ...(change && { body: formatBody(change, type) }),
     rootUid: rootOf(subjectUid),
     timeMs,
     type,

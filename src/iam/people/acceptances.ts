@@ -39,7 +39,7 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
         timeMs: clock(),
         type: BINDING_ACCEPTED,
         method: "first call",
-        body: formatBody(await describeBindings(tx, "after", uids)),
+        body: formatBody(await describeBindings(tx, "after", uids), BINDING_ACCEPTED),
         subjectUid,
         actorUid: identityUid,
         tokenId: "",

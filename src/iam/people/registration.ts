@@ -33,7 +33,10 @@ export function derivePersonUid({
 }
 
 /** Reads the e-mail address of a person. Only login providers of the service can confirm one. */
-export function parseEmail({ claims, provider }: AssertedIdentity): Pick<IdentityRow, "email" | "emailUnverified"> {
+export function parseEmail({
+  claims,
+  provider,
+}: Pick<AssertedIdentity, "claims" | "provider">): Pick<IdentityRow, "email" | "emailUnverified"> {
   const isAddress = typeof claims.email === "string" && claims.email.length <= 254 && isPrintable(claims.email);
   const email = isAddress ? String(claims.email) : "";
   const confirmed = provider === undefined && claims.email_verified === true;

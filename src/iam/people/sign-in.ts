@@ -27,6 +27,8 @@ export interface SignIn {
   readonly issuer: string;
   readonly subject: string;
   readonly claims: Readonly<Record<string, unknown>>;
+  /** Whether claims may be missing because the provider could not be asked for them: what is stored of them stays. */
+  readonly isPartial?: boolean;
   /** The organisation's provider it came through; undefined for login providers of the service. */
   readonly providerUid?: string | undefined;
   /** The code of an invite to accept. */
@@ -71,7 +73,7 @@ export async function signIn(
       await acceptBindingsAt(tx, person.uid, provider.groupUid);
     }
   } else {
-    person = await refreshPerson(tx, person, asserted, nowMs);
+    person = await refreshPerson(tx, person, asserted, { nowMs, isPartial: login.isPartial === true });
   }
   if (invite !== undefined) await acceptInvite(tx, invite, person, { ids, nowMs });
   return {
@@ -114,12 +116,34 @@ function buildInvitee(asserted: AssertedIdentity): Invitee {
 
 function requireMayRegister(
   { register }: SignIn,
-  { provider }: AssertedIdentity,
+  asserted: AssertedIdentity,
   invite: GroupInviteRow | undefined,
 ): void {
+  const { provider } = asserted;
   if (register || invite !== undefined || provider !== undefined) return;
   // Also where registration is open, because an invite gives rights as well.
-  throw notFound(identities, "", "account not found: you need an invite; ask an owner of your organisation for one");
+  const rule = "account not found: you need an invite; ask an owner of your organisation for one";
+  const missing = findMissingClaim(asserted);
+  const hint = missing === undefined ? "" : `. Nobody can expect you by your e-mail address: ${HINTS[missing]}`;
+  throw notFound(identities, "", `${rule}${hint}`);
+}
+
+const HINTS = {
+  email: "your login provider states none (claim email)",
+  email_verified: "your login provider has not confirmed it (claim email_verified)",
+} as const;
+
+/**
+ * The claim that keeps a person from being known by an e-mail address; undefined for a person with a confirmed address,
+ * and for one of an organisation's provider, whose addresses do not count.
+ */
+export function findMissingClaim(
+  asserted: Pick<AssertedIdentity, "claims" | "provider">,
+): "email" | "email_verified" | undefined {
+  if (asserted.provider !== undefined) return undefined;
+  const { email, emailUnverified } = parseEmail(asserted);
+  if (email !== "") return undefined;
+  return emailUnverified === "" ? "email" : "email_verified";
 }
 
 /**
@@ -164,10 +188,10 @@ async function refreshPerson(
   tx: Tx,
   person: IdentityRow,
   asserted: AssertedIdentity,
-  nowMs: number,
+  { nowMs, isPartial }: { readonly nowMs: number; readonly isPartial: boolean },
 ): Promise<IdentityRow> {
   await tx.identities.updateLastSeen(person.uid, nowMs);
-  const { email, emailUnverified } = parseEmail(asserted);
+  const { email, emailUnverified } = isPartial && asserted.claims.email === undefined ? person : parseEmail(asserted);
   // The name that the person has chosen, else that of the provider, else the one before.
   const name = findChosenName(person) || parseName(asserted) || person.name;
   if (name === person.name && email === person.email && emailUnverified === person.emailUnverified) return person;

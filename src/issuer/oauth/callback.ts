@@ -1,11 +1,15 @@
 // The callback of a provider: `/oauth/callback` and `/oauth/callback/ID`, where it redirects the browser back.
+import { Code } from "@connectrpc/connect";
+import { findMissingClaim } from "../../iam/people/sign-in.js";
+import { ApiError } from "../../kernel/errors.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import { findBrowser } from "./browser.js";
 import { completeLogin } from "./complete-login.js";
 import { askForConsent, needsConsent } from "./consent.js";
 import type { LoginContext } from "./context.js";
 import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
-import { getSentProvider } from "./provider-selection.js";
+import type { VerifiedIdToken } from "./oidc.js";
+import { getSentProvider, type Provider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
 import type { Authorization } from "./state.js";
 
@@ -34,12 +38,33 @@ export async function handleCallback(context: LoginContext, request: WebRequest)
     const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier });
     if (isOAuthError(verified)) return respondWithError(context, login.to, verified);
     const completion = { login, provider, verified, browser: authorization.browser, request };
-    return (await needsConsent(context, completion))
-      ? await askForConsent(context, completion, sentTo)
-      : await completeLogin(context, completion);
+    try {
+      return (await needsConsent(context, completion))
+        ? await askForConsent(context, completion, sentTo)
+        : await completeLogin(context, completion);
+    } catch (error) {
+      reportMissingClaim(context, provider, verified, error);
+      throw error;
+    }
   } catch (error) {
     return respondToFailedLogin(context, login.to, error);
   }
+}
+
+// Tells the operator why a person who is expected by an e-mail address was not recognised by it.
+function reportMissingClaim(
+  { onProblem }: Pick<LoginContext, "onProblem">,
+  { id, providerUid }: Provider,
+  { claims }: VerifiedIdToken,
+  error: unknown,
+): void {
+  if (!(error instanceof ApiError && error.code === Code.NotFound) || providerUid !== undefined) return;
+  const missing = findMissingClaim({ claims });
+  if (missing === undefined) return;
+  onProblem(
+    `a person without an account signed in with ${id}, and neither the ID token nor UserInfo has ${missing}: let the ` +
+      "provider state email and email_verified in one of them, see docs/login.md",
+  );
 }
 
 // Deletes the state first, so that one state completes one login. State of another browser stays, because its owner

@@ -10,7 +10,7 @@ import { Reservation } from "../../pipeline/resource/reservation.js";
 import type { Tx } from "../../store/transaction.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { parseTokenGrant, resolveScopes } from "../sts/token-request.js";
-import type { TokenGrant } from "../tokens.js";
+import { readIssueDate, type TokenGrant } from "../tokens.js";
 import { LOGIN_MS } from "./browser.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { completeHeadlessSession, isHeadlessOpen } from "./headless.js";
@@ -72,10 +72,10 @@ export function buildSignIn(
   { registration }: Pick<LoginContext, "registration">,
   { login, provider, verified }: Pick<LoginCompletion, "login" | "provider" | "verified">,
 ): SignIn {
-  const { subject, claims } = verified;
+  const { subject, claims, isPartial } = verified;
   const { issuer, providerUid } = provider;
   const register = login.register && registration === "open";
-  return { issuer, subject, claims, providerUid, invite: login.invite, register };
+  return { issuer, subject, claims, isPartial, providerUid, invite: login.invite, register };
 }
 
 /**
@@ -121,7 +121,8 @@ async function signInAndRespond(
     await applyBindingDecisions(tx, { identityUid, decisions }, { nowMs, method: request.path, request });
   }
   const refresh = getsRefreshToken(login, provider);
-  const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, atMs: nowMs };
+  const issueDate = await readIssueDate(tx, identityUid, nowMs);
+  const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, ...issueDate };
   const response = await deliverOutcome(tx, context, completion, known);
   await appendAuditRow(tx, completion, signedIn, nowMs);
   return response;

@@ -62,7 +62,8 @@ export async function askForConsent(
   const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
   await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
   const key = createSecret();
-  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: verified.idToken };
+  const { idToken, added, isPartial } = verified;
+  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken, added, isPartial };
   const origin = originOfPerson(personUidOf({ login, provider, verified }));
   await store.write(async (tx) => {
     const start = await findStart(tx, "authorization", origin, clock());
@@ -182,7 +183,7 @@ function personUidOf({ provider, verified }: VerifiedLogin): string {
   });
 }
 
-function decodeVerifiedToken({ idToken }: Consent): VerifiedIdToken {
+function decodeVerifiedToken({ idToken, added = {}, isPartial = false }: Consent): VerifiedIdToken {
   const claims = decodeJwt(idToken);
-  return { idToken, subject: claims.sub ?? "", claims };
+  return { idToken, subject: claims.sub ?? "", claims: { ...claims, ...added }, added, isPartial };
 }

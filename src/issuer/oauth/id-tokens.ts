@@ -117,12 +117,12 @@ export function createIdTokens(deps: {
       return store.write(async (tx) => {
         const login = await tickets.find(tx, "id-token", jti, nowMs);
         if (login === undefined) return undefined;
-        const { identityUid, grant, providerUid, atMs } = login;
+        const { identityUid, grant, providerUid, atMs, revokeTimeMs } = login;
         if (identityProvider !== "" && identityProvider !== providerUid) return undefined;
-        if (!(await isLoginValid(tx, identityUid, atMs))) return undefined;
+        if (!(await isLoginValid(tx, identityUid, login))) return undefined;
         const narrowed = narrowGrant(grant, await resolveScopes(tx, requested, { ...grant, identityUid }));
         await tickets.delete(tx, jti);
-        return { identityUid, grant: narrowed, atMs };
+        return { identityUid, grant: narrowed, atMs, revokeTimeMs };
       });
     },
   };

@@ -1,5 +1,5 @@
-// The client of OpenID Providers (OpenID Connect Core 1.0, section 3.1): authorization code, PKCE, nonce, and an ID
-// token whose signature is verified.
+// The client of OpenID Providers (OpenID Connect Core 1.0, section 3.1): authorization code, PKCE, nonce, an ID token
+// whose signature is verified, and UserInfo for claims that the ID token lacks.
 
 import { LRUCache } from "lru-cache";
 import type * as client from "openid-client";
@@ -8,11 +8,14 @@ import { type GuardedFetch, GuardedFetchError, toFetch } from "../../outbound/gu
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { Provider } from "./provider-selection.js";
+import { type Claims, lacksClaims, pickAddedClaims } from "./user-info.js";
 
 /** The longest ID token, in characters. It is stored until the person decides on the consent page. */
 const MAX_ID_TOKEN = 24 * 1024;
 /** The timeout of each request to a provider, in seconds. */
 const TIMEOUT_S = 10;
+/** The code of openid-client for a UserInfo response about another subject than the ID token. */
+const OTHER_SUBJECT = "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
 
 /** The values that bind the response of a provider to one login. */
 export interface LoginSecrets {
@@ -21,11 +24,16 @@ export interface LoginSecrets {
   readonly verifier: string;
 }
 
-/** An ID token whose signature and claims were verified. */
+/** A person whom a provider has authenticated: an ID token whose signature and claims were verified, and UserInfo. */
 export interface VerifiedIdToken {
   readonly idToken: string;
   readonly subject: string;
-  readonly claims: Readonly<Record<string, unknown>>;
+  /** The claims of the ID token, and `added`. */
+  readonly claims: Claims;
+  /** What UserInfo adds to the claims of the ID token. */
+  readonly added: Claims;
+  /** Whether claims may be missing because UserInfo could not be read. */
+  readonly isPartial: boolean;
 }
 
 interface OidcDeps {
@@ -57,18 +65,36 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
     return configurations(organisationOf(provider), key, provider);
   }
 
-  // Logs codes and fixed texts only: other parts of these errors may hold tokens.
   function reportFailure({ id }: Provider, error: unknown): OAuthError {
-    const { name, code, error: errorCode, cause } = error as { readonly [key: string]: unknown };
-    const isUnreached =
-      error instanceof GuardedFetchError || cause instanceof GuardedFetchError || code === "OAUTH_TIMEOUT";
-    const reason = isUnreached
-      ? "it could not be reached"
-      : [name, code, errorCode].filter(Boolean).join(" ").slice(0, 200);
-    onProblem(`signing in with ${id} failed: ${reason}`);
-    return isUnreached
+    onProblem(`signing in with ${id} failed: ${describeReason(error)}`);
+    return isUnreached(error)
       ? oauthError("temporarily_unavailable", "the login provider could not be reached", 503)
       : oauthError("server_error", "the login provider did not answer as it should", 502);
+  }
+
+  /**
+   * Asks UserInfo for the claims that an ID token lacks (OpenID Connect Core 1.0, section 5.3). Without its response the
+   * login goes on with the claims of the ID token.
+   *
+   * @throws the error of a response about another subject
+   */
+  async function readUserInfo(
+    provider: Provider,
+    configuration: client.Configuration,
+    accessToken: string,
+    { sub, ...claims }: Claims & { readonly sub: string },
+  ): Promise<Pick<VerifiedIdToken, "added" | "isPartial">> {
+    const isOffered = configuration.serverMetadata().userinfo_endpoint !== undefined;
+    if (!isOffered || !lacksClaims(provider, claims)) return { added: {}, isPartial: false };
+    const { fetchUserInfo } = await loadClient();
+    try {
+      const userInfo = await fetchUserInfo(configuration, accessToken, sub);
+      return { added: pickAddedClaims(provider, claims, userInfo), isPartial: false };
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code === OTHER_SUBJECT) throw error;
+      onProblem(`the UserInfo of ${provider.id} is not used: ${describeReason(error)}`);
+      return { added: {}, isPartial: true };
+    }
   }
 
   return {
@@ -96,7 +122,7 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
     },
 
     /**
-     * Exchanges the code in an authorization response for an ID token, and verifies it.
+     * Exchanges the code in an authorization response for an ID token, verifies it, and asks UserInfo for what it lacks.
      *
      * @param callback the URL that the browser was redirected to, with its query
      */
@@ -121,7 +147,8 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
           throw new TypeError("the ID token is of another issuer");
         }
         if (idToken.length > MAX_ID_TOKEN) throw new TypeError("the ID token is too long");
-        return { idToken, subject: claims.sub, claims };
+        const { added, isPartial } = await readUserInfo(provider, configuration, response.access_token, claims);
+        return { idToken, subject: claims.sub, claims: { ...claims, ...added }, added, isPartial };
       } catch (error) {
         if (error instanceof client.AuthorizationResponseError && error.error === "access_denied") {
           return oauthError("access_denied", "the login was cancelled, or refused by the login provider", 403);
@@ -130,6 +157,18 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
       }
     },
   };
+}
+
+function isUnreached(error: unknown): boolean {
+  const { code, cause } = error as { readonly [key: string]: unknown };
+  return error instanceof GuardedFetchError || cause instanceof GuardedFetchError || code === "OAUTH_TIMEOUT";
+}
+
+// Codes and fixed texts only: other parts of these errors may hold tokens.
+function describeReason(error: unknown): string {
+  if (isUnreached(error)) return "it could not be reached";
+  const { name, code, error: errorCode } = error as { readonly [key: string]: unknown };
+  return [name, code, errorCode].filter(Boolean).join(" ").slice(0, 200);
 }
 
 function organisationOf({ providerUid }: Provider): string | undefined {

@@ -83,7 +83,7 @@ export async function appendLoginRow(
 ): Promise<void> {
   await tx.audit.append({
     ...row,
-    body: formatBody(change),
+    body: formatBody(change, row.type),
     rootUid: rootOf(row.subjectUid),
     timeMs: nowMs,
     method,

@@ -10,16 +10,16 @@ import type { Tx } from "../../store/transaction.js";
 import type { MasterKey } from "../keys/master-key.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { NamedProvider, SentTo } from "./state.js";
+import type { ClaimRequest } from "./user-info.js";
 
 /** An OpenID Provider to sign in with. */
-export interface Provider {
+export interface Provider extends ClaimRequest {
   /** The name of a login provider of the service, or the uid of an organisation's provider. */
   readonly id: string;
   readonly title: string;
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  readonly scopes: readonly string[];
   /** The path of its redirect URI, which no other provider has. */
   readonly callbackPath: string;
   /**
@@ -63,12 +63,22 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
   }
 
   function toProvider({ uid, name, oidc, sealedSecret }: IdentityProviderRow): Provider {
-    const { issuer, clientId, additionalScopes } = oidcFromJson(oidc);
+    const { issuer, clientId, additionalScopes, groupsClaim } = oidcFromJson(oidc);
     const clientSecret =
       sealedSecret === "" ? undefined : masterKey.unseal(sealedSecret, formatSecretContext(uid)).toString();
     const scopes = [...new Set([...SCOPES, ...additionalScopes])];
     const callbackPath = buildCallbackPath(uid);
-    return { id: uid, title: name, issuer, clientId, clientSecret, scopes, callbackPath, providerUid: uid };
+    return {
+      id: uid,
+      title: name,
+      issuer,
+      clientId,
+      clientSecret,
+      scopes,
+      callbackPath,
+      providerUid: uid,
+      groupsClaim,
+    };
   }
 
   return {

@@ -3,6 +3,7 @@
 
 import type { TokenRequest } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";
+import type { Claims } from "./user-info.js";
 
 /** Where the outcome of a login goes. */
 export type Destination =
@@ -76,6 +77,9 @@ export type Authorization = {
       readonly sentTo: SentTo;
       /** The verified ID token of the person. */
       readonly idToken: string;
+      /** See `VerifiedIdToken`; absent in logins of older releases. */
+      readonly added?: Claims;
+      readonly isPartial?: boolean;
     }
   | {
       readonly stage: "approval";
@@ -104,6 +108,8 @@ export interface SignedInFor {
   readonly refresh: boolean;
   /** The time of the login, in epoch milliseconds. */
   readonly atMs: number;
+  /** When all tokens of the identity had been revoked last, as the login read it; absent where a version before stored it. */
+  readonly revokeTimeMs?: number | undefined;
 }
 
 export type IssuedCode =
@@ -133,6 +139,8 @@ export interface IdTokenLogin {
   readonly providerUid?: string | undefined;
   /** The time of the login, in epoch milliseconds. */
   readonly atMs: number;
+  /** As that of {@link SignedInFor}. */
+  readonly revokeTimeMs?: number | undefined;
 }
 
 export interface DeviceRequest {

@@ -83,15 +83,16 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
     const { login, challenge, idToken } = issued;
     const isValid =
       issued.clientId === clientId && issued.redirectUri === redirectUri && matchesChallenge(verifier, challenge);
-    if (!isValid || !(await isLoginValid(tx, login.identityUid, login.atMs))) {
+    if (!isValid || !(await isLoginValid(tx, login.identityUid, login))) {
       await tickets.delete(tx, code);
       return invalidGrant("code");
     }
     const { token, refreshToken, grant } = await issueTokens(tx, context, login, nowMs);
     const limited = limit && (await tokens.issue(tx, login.identityUid, narrowGrant(grant, { limit }), nowMs));
-    const { identityUid, atMs } = login;
+    const { identityUid, atMs, revokeTimeMs } = login;
     const client = { clientId, nonce: idToken?.nonce };
-    const signIdToken = idToken && (await idTokens.prepare(tx, client, { identityUid, grant, atMs }, nowMs));
+    const known = { identityUid, grant, atMs, revokeTimeMs };
+    const signIdToken = idToken && (await idTokens.prepare(tx, client, known, nowMs));
     await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
     return async () => {
       const limitedToken = limited && (await tokens.sign(limited)).token;
@@ -150,9 +151,10 @@ async function pollDevice(context: LoginContext, form: URLSearchParams): Promise
     await tickets.delete(tx, deviceCode);
     if (decision === "denied") return oauthError("access_denied", "access was denied");
     const { login, providerUid } = decision;
-    if (!(await isLoginValid(tx, login.identityUid, login.atMs))) return invalidGrant("device_code");
+    if (!(await isLoginValid(tx, login.identityUid, login))) return invalidGrant("device_code");
     const { token, refreshToken, grant } = await issueTokens(tx, context, login, nowMs);
-    const known = { identityUid: login.identityUid, grant, providerUid, atMs: login.atMs };
+    const { identityUid, atMs, revokeTimeMs } = login;
+    const known = { identityUid, grant, providerUid, atMs, revokeTimeMs };
     const signIdToken = await idTokens.create(tx, clientId, known, nowMs);
     return async () => {
       const body = await buildTokenBody(context, token, nowMs, refreshToken);

@@ -13,6 +13,8 @@ import { createIdentityBudget, matchesValue } from "./claim-pattern.js";
 export interface AwsRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** When it was signed, in epoch milliseconds. */
+  readonly signedMs: number;
 }
 
 /** What a signed request is validated against. */
@@ -65,11 +67,12 @@ export function parseAwsRequest(bearer: string, expected: AwsRequestContext): Aw
   const sent = selectHeaders(headers);
   if (!isOwnUrl(headers.get(AUDIENCE) ?? "", expected.audiences)) throw invalidAwsRequest("audience mismatch");
   if (headers.get(IDENTITY) !== expected.identity) throw invalidAwsRequest("identity mismatch");
-  const aheadMs = parseDateMs(headers.get("x-amz-date") ?? "") - expected.nowMs;
+  const signedMs = parseDateMs(headers.get("x-amz-date") ?? "");
+  const aheadMs = signedMs - expected.nowMs;
   if (Number.isNaN(aheadMs)) throw invalidAwsRequest("invalid request", "the date is malformed");
   if (aheadMs > MAX_AHEAD_MS) throw invalidAwsRequest("future-dated");
   if (-aheadMs > MAX_AGE_MS) throw invalidAwsRequest("expired");
-  return { url: `${origin}/?${QUERY}`, headers: sent };
+  return { url: `${origin}/?${QUERY}`, headers: sent, signedMs };
 }
 
 // Some clients write the target in absolute form, and the query parameters in either order.

@@ -5,12 +5,13 @@ import { type Relationship, relationshipFromJson } from "../../iam/identities/re
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { getKnownPerson } from "../../iam/people/sign-in.js";
 import type { BearerNote } from "../../kernel/asserted-bearer.js";
-import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
+import { invalidArgument, notPermitted, unauthenticated } from "../../kernel/errors.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Store } from "../../store/store.js";
+import type { IdentityRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { isLoginValid, type TokenGrant } from "../tokens.js";
 import type { Issuers } from "../upstream/issuers.js";
@@ -75,6 +76,8 @@ export interface RedeemedLogin {
   readonly grant: TokenGrant;
   /** The time of the login, in epoch milliseconds. */
   readonly atMs: number;
+  /** When all tokens of the identity had been revoked last, as the login read it; absent where a version before stored it. */
+  readonly revokeTimeMs?: number | undefined;
 }
 
 /** The bearer of a token. */
@@ -187,7 +190,8 @@ async function proveIdentity(
   const organisation = rootOf(identity);
   const gatherCredential = async (): Promise<IdentityCredential> => {
     if (request !== undefined && relationship.case === "awsIdentity") {
-      return { by: "aws", caller: await getCallerIdentity(request, fetch, { organisation, trace }) };
+      const caller = await getCallerIdentity(request, fetch, { organisation, trace });
+      return { by: "aws", caller, signedMs: request.signedMs };
     }
     if (token !== undefined && relationship.case === "staticKeys") return { by: "keys", token, maxLifeS };
     if (token !== undefined && relationship.case === "claimMatch" && matchesIssuer(relationship.value, token.issuer)) {
@@ -263,7 +267,7 @@ function isIssuedFor(clientId: string, { audiences, claims }: VerifiedToken): bo
  * Identifies the bearer with the rows that are stored now.
  *
  * @throws ApiError PERMISSION_DENIED, the same for an identity that does not match and one that does not exist;
- * UNAUTHENTICATED
+ * UNAUTHENTICATED; PERMISSION_DENIED with a text of its own for a credential from before all tokens of its bearer were revoked
  */
 export async function decide(
   tx: Tx,
@@ -272,8 +276,8 @@ export async function decide(
   deps: Pick<IdentifyDeps, "ownUrls" | "audiences">,
 ): Promise<IdentifiedBearer> {
   if (proof.by === "id-token") {
-    const { identityUid, grant, atMs } = proof.login;
-    if (!(await isLoginValid(tx, identityUid, atMs))) throw unauthenticated();
+    const { identityUid, grant } = proof.login;
+    if (!(await isLoginValid(tx, identityUid, proof.login))) throw unauthenticated();
     return { identityUid, mappings: grant.mappings ?? [], informative: grant.informative ?? {} };
   }
   if (proof.by === "person") {
@@ -283,7 +287,9 @@ export async function decide(
       throw unauthenticated(undefined, "token_audience");
     }
     const { issuer, subject, claims } = token;
-    return getKnownPerson(tx, { issuer, subject, claims, providerUid });
+    const person = await getKnownPerson(tx, { issuer, subject, claims, providerUid });
+    requireAfterRevocation(await tx.identities.find(person.identityUid), issuedMs(token));
+    return person;
   }
   const { identity, credential } = proof;
   const row = await tx.identities.find(identity);
@@ -299,9 +305,23 @@ export async function decide(
       throw maskIdentityError(error, identity, given, audiences);
     }
   }
+  requireAfterRevocation(row, credential.by === "aws" ? credential.signedMs : issuedMs(credential.token));
   const act =
     credential.by === "aws" ? { sub: credential.caller.arn, ...credential.caller } : buildActClaim(credential.token);
   return { identityUid: identity, mappings: [], informative: { act } };
+}
+
+// Otherwise whoever has a leaked credential could exchange it again after all tokens of the identity were revoked. Issuers
+// date their tokens in whole seconds, so one of the second of the revocation may be from before it.
+function requireAfterRevocation(row: Pick<IdentityRow, "revokeTimeMs"> | undefined, issuedMs: number): void {
+  if (row === undefined || row.revokeTimeMs === 0 || issuedMs > row.revokeTimeMs) return;
+  const rule = "all tokens of this identity were revoked after this one was issued: get a new one from its issuer";
+  throw notPermitted(rule, "token_revoked");
+}
+
+// A token that does not say when it was issued may be of any time.
+function issuedMs({ issuedAt }: Pick<VerifiedToken, "issuedAt">): number {
+  return issuedAt === undefined ? 0 : issuedAt * 1000;
 }
 
 function buildActClaim({
@@ -316,7 +336,7 @@ function buildActClaim({
 type IdentityCredential =
   | { readonly by: "claims"; readonly token: VerifiedToken }
   | { readonly by: "keys"; readonly token: ParsedToken; readonly maxLifeS: number }
-  | { readonly by: "aws"; readonly caller: AwsCaller };
+  | { readonly by: "aws"; readonly caller: AwsCaller; readonly signedMs: number };
 
 /** What a credential is checked against, besides the relationship. */
 interface AssumeContext {

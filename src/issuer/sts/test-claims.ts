@@ -70,19 +70,9 @@ export function createTestClaims(deps: TestClaimsDeps): PreparedHandler<TestClai
 
   return withPreparation({
     async prepare({ identity, subject }: TestClaimsRequest, { trace }): Promise<Prepared> {
-      switch (subject.case) {
-        case "token":
-          return prepareToken(identity, subject.value, trace);
-        case "claims":
-          return { by: "claims", claims: parseClaims(subject.value) };
-        default:
-          throw invalidArgument({
-            field: "token",
-            subject: "",
-            rule: "set either {} or {}",
-            args: ["token", "claims"],
-          });
-      }
+      if (subject.case === "claims") return { by: "claims", claims: parseClaims(subject.value) };
+      if (subject.case === "token" && subject.value !== "") return prepareToken(identity, subject.value, trace);
+      throw invalidArgument({ field: "token", subject: "", rule: "set either {} or {}", args: ["token", "claims"] });
     },
 
     async handle({ identity }: TestClaimsRequest, { tx }, prepared: Prepared): Promise<TestResult> {

@@ -8,7 +8,7 @@ import { parseJsonObject } from "../../kernel/strict-json.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import { type GuardedFetch, GuardedFetchError, type GuardedRequest } from "../../outbound/guarded-fetch.js";
-import { OutboundError } from "../../outbound/http-request.js";
+import { OutboundError } from "../../outbound/outbound-error.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { createIssuerCache, type IssuerCache, type IssuerEntry } from "./issuer-cache.js";
 import { parseJwks, type UsableKeys, verifyWithKeys } from "./jwks.js";

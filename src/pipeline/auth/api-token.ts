@@ -38,6 +38,8 @@ export interface TokenClaims {
   readonly tokenId: string;
   /** Epoch seconds. */
   readonly issuedAt: number;
+  /** See {@link Principal.revokeTimeMs}; left out for 0. */
+  readonly revokeTimeMs?: number | undefined;
   /** Seconds, at most {@link MAX_TOKEN_LIFE_S}. */
   readonly lifeS: number;
   /** What its bearer may use it for; everything unless set. */
@@ -50,7 +52,7 @@ export interface TokenClaims {
 
 /** Encodes an API token, which `signJwt` signs. */
 export function encodeApiToken(claims: TokenClaims, key: SigningKey): UnsignedJwt {
-  const { issuer, audience, subject, tokenId, issuedAt, lifeS, limit, mappings, informative } = claims;
+  const { issuer, audience, subject, tokenId, issuedAt, revokeTimeMs, lifeS, limit, mappings, informative } = claims;
   const payload = {
     ...informative,
     iss: issuer,
@@ -59,6 +61,7 @@ export function encodeApiToken(claims: TokenClaims, key: SigningKey): UnsignedJw
     iat: issuedAt,
     exp: issuedAt + Math.min(lifeS, MAX_TOKEN_LIFE_S),
     jti: tokenId,
+    ...(revokeTimeMs && { rev: revokeTimeMs }),
     ...(limit && { lim: limit }),
     ...(mappings?.length && { map: mappings }),
   };
@@ -124,6 +127,9 @@ export function verifyApiToken(
   if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return "token_claims";
   if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
     return "token_claims";
+  const revokeTimeMs = claims.rev;
+  if (revokeTimeMs !== undefined && !(Number.isSafeInteger(revokeTimeMs) && Number(revokeTimeMs) > 0))
+    return "token_claims";
   const limit = claims.lim === undefined ? undefined : parseTokenLimit(claims.lim);
   // A limit that this version cannot parse must not be taken for no limit.
   if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return "token_claims";
@@ -132,6 +138,7 @@ export function verifyApiToken(
     tokenId: jti,
     issuedAt,
     expiresAt,
+    ...(revokeTimeMs !== undefined && { revokeTimeMs: Number(revokeTimeMs) }),
     ...(limit && { limit }),
     ...(claims.map !== undefined && { mappings: claims.map }),
   };

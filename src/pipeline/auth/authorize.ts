@@ -52,9 +52,11 @@ export async function authorize(
   if (principal === undefined) throw unauthenticated(undefined, "token_missing");
   const { scope, capabilities } = guard;
   if (scope === undefined) {
-    const { identityUid, keyId } = principal;
+    const { identityUid } = principal;
     const granted =
-      access === "read" ? tx.access.findAllGrants(identityUid, keyId) : tx.access.findIdentity(identityUid, keyId);
+      access === "read"
+        ? tx.access.findAllGrants(identityUid, principal)
+        : tx.access.findIdentity(identityUid, principal);
     return buildCaller(principal, capabilities, await addMappedGrants(principal, granted, tx));
   }
   const uid = scope.of(request);
@@ -62,8 +64,8 @@ export async function authorize(
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
     throw invalidArgument({ field: scope.field, rule });
   }
-  const { identityUid, keyId } = principal;
-  const rows = addMappedGrants(principal, tx.access.findGrantsAt(identityUid, lineageOf(uid), keyId), tx);
+  const { identityUid } = principal;
+  const rows = addMappedGrants(principal, tx.access.findGrantsAt(identityUid, lineageOf(uid), principal), tx);
   const caller = buildCaller(principal, capabilities, await rows);
   if (!mayCallAt(guard, caller, uid)) throw permissionDenied(`${formatCapabilities(capabilities)} at ${uid}`);
   return caller;
@@ -117,10 +119,17 @@ export function buildCaller(
   const [identity] = rows;
   // Read on every call, so that deleting an identity or revoking its tokens or their key works at once.
   if (identity === undefined) throw unauthenticated(undefined, "identity_deleted");
-  if (principal.issuedAt < identity.notBefore) throw unauthenticated(undefined, "token_revoked");
+  if (isRevoked(principal, identity)) throw unauthenticated(undefined, "token_revoked");
   if (principal.keyId !== undefined && identity.keyId !== principal.keyId)
     throw unauthenticated(undefined, "token_unknown_key");
   return new Caller(principal, needed, rows);
+}
+
+// Whether the token was revoked: by itself, with all tokens of its identity, or, by its time, because it is from before the
+// identity was registered again. A caller without an API token has what its issuer has just verified.
+function isRevoked({ issuedAt, keyId, revokeTimeMs = 0 }: Principal, identity: AccessRow): boolean {
+  if (issuedAt < identity.notBefore) return true;
+  return keyId !== undefined && (revokeTimeMs !== identity.revokeTimeMs || identity.revokedTokenId !== null);
 }
 
 /**

@@ -11,14 +11,16 @@ const MAX_DESCRIPTION = 512;
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
- * The rule for names. Its text is part of the API (docs/api-rules.md#errors), so what helps callers who gave no name
- * stands after it.
+ * Describes the rule that a text breaks which must be there and match a pattern. The text of the rule is part of the
+ * API (docs/api-rules.md#errors), and it is the same for a value that is missing.
  */
+export function breakPattern(value: unknown, field: string, rule: string): BrokenRule {
+  return { ...breakRule(field, rule), isMissing: value === undefined || value === "" };
+}
+
+/** The rule for names. */
 export const isName: FieldRule = (value, field) => {
-  if (value === undefined || value === "") {
-    return breakRule(field, `must match ${NAME.source}: {} is required`, field);
-  }
-  if (typeof value !== "string" || !NAME.test(value)) return breakRule(field, `must match ${NAME.source}`);
+  if (typeof value !== "string" || !NAME.test(value)) return breakPattern(value, field, `must match ${NAME.source}`);
   return value.length > MAX_NAME ? breakRule(field, `must be at most ${MAX_NAME} characters`) : undefined;
 };
 

@@ -131,5 +131,5 @@ async function applyEvent(tx: Tx, repoUid: string, event: RegistryEvent, ids: Id
 }
 
 function buildAuditRow(type: string, subjectUid: string, trace: AuditContext, change: Change): AuditRow {
-  return { rootUid: rootOf(subjectUid), type, subjectUid, tokenId: "", body: formatBody(change), ...trace };
+  return { rootUid: rootOf(subjectUid), type, subjectUid, tokenId: "", body: formatBody(change, type), ...trace };
 }

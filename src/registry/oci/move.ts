@@ -113,7 +113,10 @@ function markMoved({ store, ids, clock }: MoveDeps, record: RegistryNameRow): Pr
       rootUid: record.groupUid,
       timeMs: clock(),
       type: REGISTRY_MOVED,
-      body: formatBody({ type: REGISTRY_MOVED, before: { path: record.groupUid }, after: { path: record.name } }),
+      body: formatBody(
+        { type: REGISTRY_MOVED, before: { path: record.groupUid }, after: { path: record.name } },
+        REGISTRY_MOVED,
+      ),
       method: "arbor registry move",
       subjectUid: record.groupUid,
       actorUid: "",

@@ -94,7 +94,7 @@ export async function resolveAccess(
   requested: readonly RequestedRepoAccess[],
 ): Promise<ResolvedAccess> {
   // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
-  buildCaller(principal, [], await tx.access.findIdentity(principal.identityUid, principal.keyId));
+  buildCaller(principal, [], await tx.access.findIdentity(principal.identityUid, principal));
   const granted: Access[] = [];
   const elsewhere: string[] = [];
   for (const one of requested) {
@@ -120,7 +120,7 @@ async function filterActions(
   const resource = repo?.uid ?? groupUid;
   const grants = await addMappedGrants(
     principal,
-    tx.access.findGrantsAt(principal.identityUid, lineageOf(resource), principal.keyId),
+    tx.access.findGrantsAt(principal.identityUid, lineageOf(resource), principal),
     tx,
   );
   const caller = buildCaller(principal, [], grants);

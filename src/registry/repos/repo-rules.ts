@@ -9,7 +9,7 @@ import {
   type SyncConfig,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { type BrokenRule, breakRule } from "../../kernel/errors.js";
-import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
+import { breakPattern, type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import { isTagName, TAG_NAME } from "../oci/reference.js";
 import { isRepoName } from "../oci/repo-path.js";
 
@@ -37,8 +37,7 @@ const RESERVED_ANNOTATIONS = ["dev.chainguard.", "org.opencontainers."];
 /** The rule for names of repos: the last component of a path in a registry. */
 export const isRepoNameField: FieldRule = (value, field) => {
   const rule = `must match ^[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*$ and be at most 128 characters`;
-  if (value === undefined || value === "") return breakRule(field, `${rule}: {} is required`, field);
-  return typeof value === "string" && isRepoName(value) ? undefined : breakRule(field, rule);
+  return typeof value === "string" && isRepoName(value) ? undefined : breakPattern(value, field, rule);
 };
 
 /** The rule for tiers of the catalogue: one that the API knows. */
@@ -56,11 +55,8 @@ export const isAliases: FieldRule = (value, field) =>
 export const isTagNames: FieldRule = (value, field) =>
   findListFault(value, field, isTagName, `must each match ${TAG_NAME.source}`);
 
-export const isTagNameField: FieldRule = (value, field) => {
-  const rule = `must match ${TAG_NAME.source}`;
-  if (value === undefined || value === "") return breakRule(field, `${rule}: {} is required`, field);
-  return isTagName(String(value)) ? undefined : breakRule(field, rule);
-};
+export const isTagNameField: FieldRule = (value, field) =>
+  isTagName(String(value ?? "")) ? undefined : breakPattern(value, field, `must match ${TAG_NAME.source}`);
 
 export const isLabels: FieldRule = (value, field) =>
   findListFault(value, field, isWord, "must each be one line without control characters");

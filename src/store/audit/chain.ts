@@ -1,5 +1,5 @@
 // The hash chains that seal the audit log, one for each organisation, and their signed heads (docs/adr/0006-audit-chain.md).
-import { and, eq, getTableColumns, gt, isNull, lte, max, min, notExists, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, gte, isNull, lte, max, min, notExists, sql } from "drizzle-orm";
 import { putRow, selectRows } from "../rows.js";
 import {
   buildEquals,
@@ -124,6 +124,18 @@ const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, 
 );
 
 const head = selectRows("auditHeads", ["rootUid"]);
+// The log of no organisation has the empty uid, which comes first.
+const headsFrom = (isAfter: typeof gt) =>
+  statement<{ after: string; limit: number }, AuditHead>((q, t) =>
+    q
+      .select()
+      .from(t.auditHeads)
+      .where(isAfter(t.auditHeads.rootUid, value("after")))
+      .orderBy(t.auditHeads.rootUid)
+      .limit(rowLimit("limit")),
+  );
+const firstHeads = headsFrom(gte);
+const nextHeads = headsFrom(gt);
 const putHead = putRow("auditHeads", "rootUid");
 
 const rootsIn = (table: "audit" | "auditChain" | "auditHeads" | "auditCheckpoints") =>
@@ -203,6 +215,12 @@ export class AuditChain extends TransactionPart {
 
   findHead(rootUid: string): Promise<AuditHead | undefined> {
     return this.first(head, { rootUid });
+  }
+
+  /** The head of the organisation after `after` in the order of uids, or the first one; undefined at the end. */
+  async findNextHead(after?: string): Promise<AuditHead | undefined> {
+    const heads = await this.all(after === undefined ? firstHeads : nextHeads, { after: after ?? "", limit: 1 });
+    return heads[0];
   }
 
   putHead(row: AuditHead): Promise<void> {

@@ -4,7 +4,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   realpathSync,
   renameSync,
@@ -14,6 +13,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { createDirectories } from "../../kernel/directories.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { assertOwnDirectory, openNewFile } from "../../kernel/new-file.js";
 
@@ -51,7 +51,7 @@ export function syncPath(path: string): void {
  */
 export function createDirectory(directory: string): void {
   assertOwnDirectory(directory);
-  const first = mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const first = createDirectories(directory, 0o700);
   if (first === undefined) return;
   for (let path = resolve(directory); path !== dirname(resolve(first)); path = dirname(path)) syncPath(dirname(path));
 }

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { hashBody } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { AUDIT_VERSION } from "../audit/log.js";
+import { assertNoUnknownObjects } from "../check/objects.js";
+import type { SqlRow } from "../migrate/data-migration.js";
 import { holdServeLock, RESTORE_DIRECTORY } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import type { AuditRow } from "../tables/audit.js";
@@ -106,6 +108,7 @@ async function verifyBackup(options: RestoreOptions): Promise<RestoreResult> {
     db.pragma("trusted_schema = OFF");
     const contents = readContents(db);
     assertSound(db, file);
+    await assertNoUnknownObjects(file, "sqlite", async (sql) => db.prepare(sql).all() as SqlRow[]);
     assertManifest(contents, options);
     checkMasterKey(db);
     return contents;

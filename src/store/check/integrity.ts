@@ -2,12 +2,14 @@
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/sqlite-core";
 import { assertFinished } from "../copy-mark.js";
+import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { expansionNeeded, readState, readStateAsync } from "../migrate/state.js";
 import { noInstallation } from "../sqlite/data-directory.js";
 import { OLDEST_VERSION } from "../version.js";
 import { tables } from "./database.js";
 import type { Check, CheckContext } from "./findings.js";
+import { findUnknownObjects, listObjectNotes, UNKNOWN_OBJECT_REMEDY } from "./objects.js";
 
 const RESTORE = "restore a backup";
 
@@ -17,16 +19,16 @@ interface Named {
 }
 
 /**
- * Compares the tables, columns and indexes of the database with those of the schema. Without a table or a column no other
+ * Compares the tables, columns and indexes of the database with those of the schema, and finds what else could change their
+ * rows. Without a table or a column no other
  * check can run. Throws FAILED_PRECONDITION when there is no table of the schema, or the tables of a version before 1.0.
  */
 export const schemaCheck: Check = {
   name: "schema",
   async run(context) {
     const { db } = context;
-    const state = await readStateAsync(readState(db.dialect, dataMigrations), (statement) =>
-      db.all(sql.raw(statement)),
-    );
+    const query = (statement: string) => db.all<SqlRow>(sql.raw(statement));
+    const state = await readStateAsync(readState(db.dialect, dataMigrations), query);
     if (state.old !== undefined) throw expansionNeeded(state);
     const [columns, indexes] = db.dialect === "sqlite" ? sqliteCatalog : pgCatalog;
     const knownColumns = toSet(await db.all<Named>(columns));
@@ -35,6 +37,7 @@ export const schemaCheck: Check = {
     }
     const knownIndexes = toSet(await db.all<Named>(indexes));
     const remedy = `${RESTORE}; if the database is of an older version, upgrade it with that of this command first`;
+    const incomplete = new Set<string>();
     for (const declared of tables) {
       const { name: table, columns: its, indexes: ofTable } = getTableConfig(declared);
       const lost = its.filter(({ name }) => !knownColumns.has(`${table} ${name}`));
@@ -43,6 +46,7 @@ export const schemaCheck: Check = {
         context.report("table", { table, key: table, problem: "the table is missing", remedy });
         continue;
       }
+      if (lost.length > 0) incomplete.add(table);
       for (const { name } of lost)
         context.report("column", { table, key: name, problem: "the column is missing", remedy });
       for (const { config } of ofTable) {
@@ -50,6 +54,12 @@ export const schemaCheck: Check = {
         context.report("index", { table, key: config.name, problem: "the index is missing", remedy });
       }
     }
+    for (const { table, name, problem } of await findUnknownObjects(db.dialect, query)) {
+      // Without a column its table is another one, of course.
+      if (table === name && incomplete.has(table)) continue;
+      context.report("object", { table, key: name, problem, remedy: UNKNOWN_OBJECT_REMEDY });
+    }
+    for (const note of await listObjectNotes(db.dialect, query)) context.note(note);
     // An unfinished copy lacks rows, and every check would find that.
     if (!knownColumns.has("settings value")) return;
     const [row] = await db.all<{ value: string }>(sql`select value from settings where name = ${OLDEST_VERSION}`);

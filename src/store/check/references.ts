@@ -39,8 +39,9 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.registryNames.groupUid,
   // An event of what was deleted may still have to be delivered.
   schema.eventDeliveries.subjectUid,
-  // The refresh token of an identity that is gone is rejected, and expires.
+  // The refresh token of an identity that is gone is rejected, and expires. So does the record of a revoked token.
   schema.refreshTokens.identityUid,
+  schema.revokedTokens.identityUid,
 ];
 
 // Columns without a foreign key.

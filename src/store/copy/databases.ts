@@ -24,9 +24,10 @@ export interface CopyReader {
 
 /** An open snapshot of the database that is copied. */
 export interface CopySource extends CopyReader {
-  /** How far its migrations are, and when the last change of its schema was generated, in epoch milliseconds. */
+  /** How far its migrations are. */
   readonly state: DatabaseState;
-  readonly schemaMs: number;
+  /** The rows of one SQL query without parameters. */
+  query(statement: string): Promise<readonly SqlRow[]>;
   /** The value of a row of `settings`. */
   setting(name: string): Promise<string | undefined>;
   /**

@@ -2,7 +2,6 @@
 import type pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
-import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateAsync } from "../migrate/state.js";
 import { connectForCommand, findErrorCode, MIGRATION_LOCK, type PgTls } from "../pg/connection.js";
 import { vacuumTables } from "../pg/vacuum.js";
@@ -48,7 +47,6 @@ export async function openPgSource(location: PgLocation): Promise<CopySource> {
     const reading = db;
     const query = async (statement: string) => (await reading.query(statement)).rows;
     const state = await readStateAsync(readState("pg", dataMigrations), query);
-    const last = state.isEmpty ? [] : await query(`SELECT max(created_at) AS last FROM ${schemaRecord.pg}`);
     // Every command on the host and every change by a request adds a row.
     const readNewest = async (client: pg.Client) =>
       state.isEmpty ? "" : String((await client.query("SELECT max(id) AS id FROM audit")).rows[0]?.id);
@@ -56,7 +54,7 @@ export async function openPgSource(location: PgLocation): Promise<CopySource> {
     return {
       ...createReader(reading),
       state,
-      schemaMs: Number(last[0]?.last ?? 0),
+      query,
       async setting(name) {
         const { rows } = await reading.query("SELECT value FROM settings WHERE name = $1", [name]);
         return rows[0]?.value;

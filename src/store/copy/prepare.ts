@@ -2,6 +2,7 @@
 // empty or an unfinished copy of the same installation.
 import { createHash } from "node:crypto";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { assertNoUnknownObjects } from "../check/objects.js";
 import { type CopyMark, formatMark, parseMark } from "../copy-mark.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations } from "../migrate/schema-migrations.js";
@@ -22,12 +23,12 @@ import type { CopySource, CopyTarget } from "./databases.js";
  *
  * @throws ApiError FAILED_PRECONDITION with the command that makes it ready
  */
-export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): void {
+export async function assertCopyable({ name, dialect, state, query }: CopySource): Promise<void> {
   if (state.isEmpty) throw noInstallation(name, "it has no tables of one");
   assertMayOpen(state.oldestVersion);
   if (state.old !== undefined) throw expansionNeeded(state);
   // A newer version may have expanded it, and this one does not know what that added.
-  if (schemaMs > (listSchemaMigrations(dialect, 0).at(-1)?.createdMs ?? 0)) {
+  if (state.lastSchemaMs > (listSchemaMigrations(dialect, 0).at(-1)?.createdMs ?? 0)) {
     throw failedPrecondition(
       "DATABASE_VERSION",
       `a newer version of arbor than ${VERSION} has expanded the database: copy it with that version`,
@@ -41,6 +42,7 @@ export function assertCopyable({ name, dialect, state, schemaMs }: CopySource): 
         "(docs/upgrade.md)",
     );
   }
+  await assertNoUnknownObjects(name, dialect, query);
 }
 
 /**
@@ -58,21 +60,21 @@ export async function identifySource(source: CopySource, checkName: string): Pro
  * Creates the tables of an empty target with the mark, or finds the mark of the same copy.
  *
  * @returns whether an earlier copy began
- * @throws ApiError FAILED_PRECONDITION when the target has anything else
+ * @throws ApiError FAILED_PRECONDITION when the target has anything else, also triggers and the like
  */
 export async function prepareTarget(target: CopyTarget, mark: CopyMark): Promise<boolean> {
   const { dialect } = target;
   const state = await readStateAsync(readState(dialect, dataMigrations), target.query);
-  if (!state.isEmpty) {
-    assertSameCopy(parseMark(state.oldestVersion), target.name, mark);
-    return true;
+  if (!state.isEmpty) assertSameCopy(parseMark(state.oldestVersion), target.name, mark);
+  else {
+    // Fails where a server has created the tables since.
+    await target.changeSchema([
+      ...buildCreation(dialect, dataMigrations),
+      `UPDATE settings SET value = '${formatMark(mark).replaceAll("'", "''")}' WHERE name = '${OLDEST_VERSION}'`,
+    ]);
   }
-  // Fails where a server has created the tables since.
-  await target.changeSchema([
-    ...buildCreation(dialect, dataMigrations),
-    `UPDATE settings SET value = '${formatMark(mark).replaceAll("'", "''")}' WHERE name = '${OLDEST_VERSION}'`,
-  ]);
-  return false;
+  await assertNoUnknownObjects(target.name, dialect, target.query);
+  return !state.isEmpty;
 }
 
 function assertSameCopy(found: CopyMark | undefined, name: string, mark: CopyMark): void {

@@ -2,7 +2,6 @@
 import { join, resolve } from "node:path";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
-import { schemaRecord } from "../migrate/schema-migrations.js";
 import { readState, readStateSync } from "../migrate/state.js";
 import { openReading, openWriting, runMigrationStatement } from "../sqlite/connection.js";
 import {
@@ -55,11 +54,10 @@ export function openSqliteSource({ directory, exclusive }: SqliteSourceOptions):
     const query = (statement: string) => db.prepare(statement).all() as SqlRow[];
     const state = readStateSync(readState("sqlite", dataMigrations), query);
     const setting = state.isEmpty ? undefined : db.prepare("SELECT value FROM settings WHERE name = ?").pluck();
-    const last = state.isEmpty ? [] : query(`SELECT max(created_at) AS last FROM ${schemaRecord.sqlite}`);
     return {
       ...createReader(db, file),
       state,
-      schemaMs: Number(last[0]?.last ?? 0),
+      query: async (statement) => query(statement),
       setting: async (name) => setting?.get(name) as string | undefined,
       // The lock is held.
       async assertNotServed() {},

@@ -1,6 +1,7 @@
 // The store from which calls are authorized.
 import { and, asc, between, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
+import type { Principal } from "../../kernel/principal.js";
 import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
 import type { Tables } from "../tables/schema.js";
 
@@ -9,6 +10,10 @@ export interface AccessRow {
   readonly identityUid: string;
   /** Tokens issued before this epoch second are void. */
   readonly notBefore: number;
+  /** When all of its tokens were revoked last, in epoch milliseconds; 0: never. */
+  readonly revokeTimeMs: number;
+  /** The token that the read names, where it was revoked by itself; else null. */
+  readonly revokedTokenId: string | null;
   /** The key that the read names, where the installation has it; null where it was revoked. */
   readonly keyId: string | null;
   /** The organisation's own provider that the person logs in through; grants outside its organisation do not count. */
@@ -21,6 +26,9 @@ export interface AccessRow {
   readonly pending: boolean | null;
 }
 
+/** The token that a read names: whether it was revoked, and whether the installation has its key. */
+export type TokenRef = Pick<Principal, "keyId" | "tokenId">;
+
 /** What a mapping of a directory's group grants to the members of that group. */
 export interface MappedGrant {
   readonly groupUid: string;
@@ -31,6 +39,8 @@ export interface MappedGrant {
 const columns = (t: Tables) => ({
   identityUid: t.identities.uid,
   notBefore: t.identities.notBefore,
+  revokeTimeMs: t.identities.revokeTimeMs,
+  revokedTokenId: t.revokedTokens.tokenId,
   keyId: t.keys.kid,
   providerUid: t.identities.providerUid,
   groupUid: t.roleBindings.groupUid,
@@ -42,9 +52,29 @@ const columns = (t: Tables) => ({
 // That of the caller's token: a token is valid only while its key is, on whichever node or by whichever command it was revoked.
 const isKey = (t: Tables) => eq(t.keys.kid, sql.placeholder("key"));
 
+// Read with the identity, so that a call needs no statement more.
+const isToken = (t: Tables) =>
+  and(
+    eq(t.revokedTokens.identityUid, sql.placeholder("identity")),
+    eq(t.revokedTokens.tokenId, sql.placeholder("token")),
+  );
+
 // One that is being deleted has no rights and no valid tokens.
 const isIdentity = (t: Tables) =>
   and(eq(t.identities.uid, sql.placeholder("identity")), isNull(t.identities.deleteTimeMs));
+
+interface IdentityQuery {
+  readonly identity: string;
+  readonly key: string;
+  readonly token: string;
+}
+
+/** No token has these. */
+const NO_TOKEN: TokenRef = { keyId: "", tokenId: "" };
+
+function buildQuery(identity: string, { keyId = "", tokenId }: TokenRef): IdentityQuery {
+  return { identity, key: keyId, token: tokenId };
+}
 
 /** Up to this many grants are read by range and filtered here; beyond that they are read by group. */
 const MAX_IN_RANGE = 32;
@@ -56,11 +86,12 @@ type GrantPage = (AccessRow & { readonly uid: string | null })[];
 // One query finds whether the identity exists and what it is granted at a group and its ancestors. The
 // ancestors of a group sort between its root and the group itself, so the few grants of an identity in
 // that range are read at once, at half the cost of a query for a list of groups.
-const grantsInRange = statement<{ identity: string; key: string; root: string; uid: string }, AccessRow>((q, t) =>
+const grantsInRange = statement<IdentityQuery & { root: string; uid: string }, AccessRow>((q, t) =>
   q
     .select(columns(t))
     .from(t.identities)
     .leftJoin(t.keys, isKey(t))
+    .leftJoin(t.revokedTokens, isToken(t))
     .leftJoin(
       t.roleBindings,
       and(
@@ -81,6 +112,7 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
     .select(columns(t))
     .from(t.identities)
     .leftJoin(t.keys, isKey(t))
+    .leftJoin(t.revokedTokens, isToken(t))
     .leftJoin(
       t.roleBindings,
       and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids)),
@@ -91,32 +123,32 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
 
 // The grants that count for lists over all groups, in pages: an identity may have thousands. The page is read before it is
 // joined, so that no database reads all of them to sort them.
-const acceptedGrants = statement<
-  { identity: string; key: string; after: string; limit: number },
-  AccessRow & { uid: string | null }
->((q, t) => {
-  const { uid, identityUid, groupUid, roleUid, pending } = t.roleBindings;
-  const page = q
-    .select({ uid, identityUid, groupUid, roleUid, pending })
-    .from(t.roleBindings)
-    .where(and(eq(identityUid, sql.placeholder("identity")), eq(pending, false), gt(uid, sql.placeholder("after"))))
-    .orderBy(asc(uid))
-    .limit(rowLimit("limit"))
-    .as("page");
-  return q
-    .select({
-      ...columns(t),
-      ...{ groupUid: page.groupUid, roleUid: page.roleUid, pending: page.pending, uid: page.uid },
-    })
-    .from(t.identities)
-    .leftJoin(t.keys, isKey(t))
-    .leftJoin(page, eq(page.identityUid, t.identities.uid))
-    .leftJoin(t.roles, eq(t.roles.uid, page.roleUid))
-    .where(isIdentity(t))
-    .orderBy(asc(page.uid));
-});
+const acceptedGrants = statement<IdentityQuery & { after: string; limit: number }, AccessRow & { uid: string | null }>(
+  (q, t) => {
+    const { uid, identityUid, groupUid, roleUid, pending } = t.roleBindings;
+    const page = q
+      .select({ uid, identityUid, groupUid, roleUid, pending })
+      .from(t.roleBindings)
+      .where(and(eq(identityUid, sql.placeholder("identity")), eq(pending, false), gt(uid, sql.placeholder("after"))))
+      .orderBy(asc(uid))
+      .limit(rowLimit("limit"))
+      .as("page");
+    return q
+      .select({
+        ...columns(t),
+        ...{ groupUid: page.groupUid, roleUid: page.roleUid, pending: page.pending, uid: page.uid },
+      })
+      .from(t.identities)
+      .leftJoin(t.keys, isKey(t))
+      .leftJoin(t.revokedTokens, isToken(t))
+      .leftJoin(page, eq(page.identityUid, t.identities.uid))
+      .leftJoin(t.roles, eq(t.roles.uid, page.roleUid))
+      .where(isIdentity(t))
+      .orderBy(asc(page.uid));
+  },
+);
 
-const identityAlone = statement<{ identity: string; key: string }, AccessRow>((q, t) =>
+const identityAlone = statement<IdentityQuery, AccessRow>((q, t) =>
   q
     .select({
       ...columns(t),
@@ -127,6 +159,7 @@ const identityAlone = statement<{ identity: string; key: string }, AccessRow>((q
     })
     .from(t.identities)
     .leftJoin(t.keys, isKey(t))
+    .leftJoin(t.revokedTokens, isToken(t))
     .where(isIdentity(t)),
 );
 
@@ -145,12 +178,13 @@ export class GrantReader extends TransactionPart {
    * The identity and its grants at a group and its ancestors; empty where there is no such identity.
    *
    * @param lineage the uids of the ancestors and of the group, root first
-   * @param key the key of the caller's token; see {@link AccessRow.keyId}
+   * @param token the caller's; see {@link AccessRow.keyId} and {@link AccessRow.revokedTokenId}
    */
-  async findGrantsAt(identityUid: string, lineage: readonly string[], key = ""): Promise<AccessRow[]> {
+  async findGrantsAt(identityUid: string, lineage: readonly string[], token = NO_TOKEN): Promise<AccessRow[]> {
     const [root = ""] = lineage;
-    const rows = await this.all(grantsInRange, { identity: identityUid, key, root, uid: lineage.at(-1) ?? "" });
-    return rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage, key) : filterByLineage(rows, lineage);
+    const query = buildQuery(identityUid, token);
+    const rows = await this.all(grantsInRange, { ...query, root, uid: lineage.at(-1) ?? "" });
+    return rows.length > MAX_IN_RANGE ? this.#readByGroup(query, lineage) : filterByLineage(rows, lineage);
   }
 
   /**
@@ -161,40 +195,42 @@ export class GrantReader extends TransactionPart {
    */
   async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     // Every uid below the root is less than the root with a "0" after it.
-    const found = await this.all(grantsInRange, { identity: identityUid, key: "", root, uid: `${root}0` });
+    const query = buildQuery(identityUid, NO_TOKEN);
+    const found = await this.all(grantsInRange, { ...query, root, uid: `${root}0` });
     if (found.length <= MAX_IN_RANGE) return found;
     const rows: AccessRow[] = [];
     for (let i = 0; i < groupUids.length; i += PAGE_SIZE) {
-      for (const row of await this.#readByGroup(identityUid, groupUids.slice(i, i + PAGE_SIZE), "")) rows.push(row);
+      for (const row of await this.#readByGroup(query, groupUids.slice(i, i + PAGE_SIZE))) rows.push(row);
     }
     return rows;
   }
 
-  #readByGroup(identityUid: string, groupUids: readonly string[], key: string): Promise<AccessRow[]> {
+  #readByGroup(query: IdentityQuery, groupUids: readonly string[]): Promise<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
-    return this.all(grantsAt(size), { ...params, identity: identityUid, key });
+    return this.all(grantsAt(size), { ...params, ...query });
   }
 
   /** The identity in one row without a grant; empty where there is no such identity. */
-  findIdentity(identityUid: string, key = ""): Promise<AccessRow[]> {
-    return this.all(identityAlone, { identity: identityUid, key });
+  findIdentity(identityUid: string, token = NO_TOKEN): Promise<AccessRow[]> {
+    return this.all(identityAlone, buildQuery(identityUid, token));
   }
 
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */
-  async findAllGrants(identityUid: string, key = ""): Promise<AccessRow[]> {
-    const rows = await this.#readPage(identityUid, key, "");
-    return rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, key, rows);
+  async findAllGrants(identityUid: string, token = NO_TOKEN): Promise<AccessRow[]> {
+    const query = buildQuery(identityUid, token);
+    const rows = await this.#readPage(query, "");
+    return rows.length < PAGE_SIZE ? rows : this.#readRest(query, rows);
   }
 
-  #readPage(identity: string, key: string, after: string): Promise<GrantPage> {
-    return this.all(acceptedGrants, { identity, key, after, limit: PAGE_SIZE });
+  #readPage(query: IdentityQuery, after: string): Promise<GrantPage> {
+    return this.all(acceptedGrants, { ...query, after, limit: PAGE_SIZE });
   }
 
-  async #readRest(identityUid: string, key: string, first: GrantPage): Promise<AccessRow[]> {
+  async #readRest(query: IdentityQuery, first: GrantPage): Promise<AccessRow[]> {
     const all: AccessRow[] = [...first];
     for (let page = first; page.length === PAGE_SIZE; ) {
       await this.tx.pause?.();
-      page = await this.#readPage(identityUid, key, page.at(-1)?.uid ?? "");
+      page = await this.#readPage(query, page.at(-1)?.uid ?? "");
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
     await this.tx.pause?.();

@@ -7,9 +7,14 @@ const find = selectRows("refreshTokens", ["hash"]);
 const insert = insertRow("refreshTokens");
 const setUsed = updateRows("refreshTokens", ["hash"], ["used"]);
 const deleteFamily = deleteRows("refreshTokens", "family");
-const deleteOf = deleteRows("refreshTokens", "identityUid");
 const sweep = sweepRows("refreshTokens", "hash", "expireTimeMs");
 
+const deleteOf = statement<{ identityUid: string }, { family: string }>((q, t) =>
+  q
+    .delete(t.refreshTokens)
+    .where(buildEquals(t.refreshTokens, "identityUid"))
+    .returning({ family: t.refreshTokens.family }),
+);
 const anyInFamily = selectAny("refreshTokens", "family", "identityUid");
 
 /** The place of a login in the list of those of its identity. */
@@ -81,8 +86,10 @@ export class RefreshTokens extends TransactionPart {
     return this.run(deleteFamily, { family });
   }
 
-  deleteOf(identityUid: string): Promise<void> {
-    return this.run(deleteOf, { identityUid });
+  /** Ends all logins of an identity; returns how many. */
+  async deleteOf(identityUid: string): Promise<number> {
+    const deleted = await this.all(deleteOf, { identityUid });
+    return new Set(deleted.map(({ family }) => family)).size;
   }
 
   /** As the sweep of tickets. */

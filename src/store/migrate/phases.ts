@@ -3,6 +3,7 @@
 // needed.
 import { setTimeout as sleep } from "node:timers/promises";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { assertNoUnknownObjects } from "../check/objects.js";
 import { assertMayOpen } from "../version.js";
 import type { DataMigration, MigrationDatabase, MigrationTx } from "./data-migration.js";
 import { dataMigrations } from "./data-migrations.js";
@@ -74,14 +75,30 @@ export async function readDatabaseState(
 }
 
 /**
+ * Rejects a database with triggers, views or the like that the migrations have not created: they would change what is copied.
+ *
+ * @throws ApiError FAILED_PRECONDITION
+ */
+export function assertOwnObjects(
+  database: MigrationDatabase,
+  migrations: readonly DataMigration[] = dataMigrations,
+): Promise<void> {
+  return database.read((tx) => {
+    return assertNoUnknownObjects(database.name, tx.dialect, (sql) => tx.query(sql), migrations);
+  });
+}
+
+/**
  * Runs the expand phase, or what is left of it. An empty database is created. Nothing is lost or done twice when the
  * process ends at any point and the phase is run again.
  *
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or is of a version before 1.0
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, is of a version before 1.0, or as
+ * {@link assertOwnObjects}
  */
 export async function expand(database: MigrationDatabase, options: ExpandOptions = {}): Promise<void> {
   const { migrations = dataMigrations } = options;
   const state = await readDatabaseState(database, migrations);
+  await assertOwnObjects(database, migrations);
   if (!state.isEmpty && !needsExpanding(state)) return;
   if (state.old !== undefined) throw expansionNeeded(state);
   if (state.missingSchema.length > 0) {
@@ -133,11 +150,12 @@ async function copyBatch(tx: MigrationTx, migration: DataMigration): Promise<{ d
  * Runs the contract phase, or what is left of it. From then on only this version and newer ones may open the database.
  *
  * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, is not expanded, or a server of an
- * older version uses it
+ * older version uses it, or as {@link assertOwnObjects}
  */
 export async function contract(database: MigrationDatabase, options: ContractOptions = {}): Promise<void> {
   const { migrations = dataMigrations, force = false } = options;
   const state = await readDatabaseState(database, migrations);
+  await assertOwnObjects(database, migrations);
   if (needsExpanding(state)) throw expansionNeeded(state);
   // Also where nothing is stored in an old form: what only newer versions know, such as checkpoints of the audit log,
   // waits for this.

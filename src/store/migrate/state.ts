@@ -23,6 +23,8 @@ export interface DataMigrationState {
 /** How far all migrations are. */
 export interface DatabaseState {
   readonly isEmpty: boolean;
+  /** When the last change of the schema that it has was generated, in epoch milliseconds; 0 for an empty one. */
+  readonly lastSchemaMs: number;
   /** Set where a version before 1.0 created the database and it was not converted; then `missingSchema` has all changes. */
   readonly old: OldDatabase | undefined;
   /** The oldest version that may open the database; undefined where none is stored. */
@@ -58,6 +60,7 @@ export function* readState(
   const isOld = times.length > 0 && first !== undefined && !times.includes(first.createdMs);
   return {
     isEmpty: times.length === 0,
+    lastSchemaMs: lastMs,
     old: isOld ? describeOldDatabase(dialect, lastMs, oldestVersion, stored) : undefined,
     oldestVersion,
     missingSchema: listSchemaMigrations(dialect, isOld ? 0 : lastMs),

@@ -2,7 +2,7 @@
 import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { failedPrecondition, unavailable } from "../../kernel/errors.js";
+import { failedPrecondition } from "../../kernel/errors.js";
 import { type AnyStatement, type Executor, prepareQuery, type Sql, type Statement } from "../statement.js";
 import { schema as tables } from "../tables/schema-pg.js";
 
@@ -12,13 +12,15 @@ const COUNTER_SLOTS = 32;
 /** TLS to PostgreSQL: options of `tls.connect`, or false for none. Undefined where the URL says it. */
 export type PgTls = ConnectionOptions | false | undefined;
 
-const POOLER =
+/** What is wrong where {@link isPoolerError}. */
+export const POOLER =
   "the database is reached through a pooler such as pgbouncer, which gives a session to several clients: prepared " +
   "statements and limits of a session get lost. Connect to PostgreSQL itself, or say --database-pooler transaction, or " +
   "let the pooler work by sessions and pass on statement_timeout and idle_in_transaction_session_timeout";
 
-// `prepared statement … does not exist` and `already exists`: another client has had the session meanwhile.
-function isPoolerError(error: unknown): boolean {
+/** Whether a pooler lost what belongs to a session. */
+export function isPoolerError(error: unknown): boolean {
+  // `prepared statement … does not exist` and `already exists`: another client has had the session meanwhile.
   if (["26000", "42P05"].includes(findErrorCode(error))) return true;
   return error instanceof Error && /unsupported startup parameter/.test(error.message);
 }
@@ -35,13 +37,18 @@ export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
     return await connecting;
   } catch (error) {
     if (isPoolerError(error)) throw failedPrecondition("DATABASE_POOLER", POOLER);
-    if (findErrorCode(error) === WRONG_TEXTS) throw failedPrecondition("DATABASE_TEXTS", (error as Error).message);
+    if (findErrorCode(error) === pgCodes.wrongTexts)
+      throw failedPrecondition("DATABASE_TEXTS", (error as Error).message);
     const { message = "", code = "" } = error as { readonly message?: string; readonly code?: string };
-    const isTls = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code);
-    if (!isTls && !/SSL connection/.test(message)) throw error;
+    if (!isTlsError(code) && !/SSL connection/.test(message)) throw error;
     const settings = "--database-tls-mode and --database-tls-ca say what is accepted";
     throw new Error(`no TLS connection to the database: ${message}; ${settings}`, { cause: error });
   }
+}
+
+/** Whether a code is that of an error of TLS. */
+export function isTlsError(code: string): boolean {
+  return /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code);
 }
 
 /** As {@link awaitConnection}, through a pooler that gives a session for a transaction. */
@@ -184,7 +191,7 @@ export function buildLocalVerification(limits: Readonly<Record<string, string>>)
 export async function verifyTransaction(sent: Promise<unknown>): Promise<void> {
   const results = await sent.catch((error) => {
     // A standby rejects serializable transactions.
-    throw findErrorCode(error) === FEATURE_NOT_SUPPORTED ? describeStandby() : error;
+    throw findErrorCode(error) === pgCodes.featureNotSupported ? describeStandby() : error;
   });
   const row = (results as readonly pg.QueryResult<ServerState>[]).at(-1)?.rows[0];
   const fault = findServerFault(row) ?? findTextFault(row);
@@ -222,13 +229,16 @@ function findTextFault(state: TextState | undefined): Error | undefined {
   if (encoding !== "UTF8") {
     const remedy = "create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and restore a dump into it";
     return buildPgError(
-      WRONG_TEXTS,
+      pgCodes.wrongTexts,
       `the database ${name} has the encoding ${encoding}, and UTF8 is needed: ${remedy}`,
     );
   }
   if (strings !== "on") {
     const remedy = "set it to on, or remove the setting of the role or the database";
-    return buildPgError(WRONG_TEXTS, `the database ${name} has standard_conforming_strings = ${strings}: ${remedy}`);
+    return buildPgError(
+      pgCodes.wrongTexts,
+      `the database ${name} has standard_conforming_strings = ${strings}: ${remedy}`,
+    );
   }
   return undefined;
 }
@@ -237,7 +247,7 @@ function findServerFault({ standby, synchronousCommit }: Partial<ServerState> = 
   if (standby !== false) return describeStandby();
   if (synchronousCommit === "off")
     return buildPgError(
-      NOT_DURABLE,
+      pgCodes.notDurable,
       "PostgreSQL runs with synchronous_commit = off and would lose acknowledged writes",
     );
   return undefined;
@@ -245,7 +255,7 @@ function findServerFault({ standby, synchronousCommit }: Partial<ServerState> = 
 
 function describeStandby(): Error {
   const rule = "the URL of the database must lead to the primary";
-  return buildPgError(READ_ONLY, `the database server is a standby: ${rule}`);
+  return buildPgError(pgCodes.readOnly, `the database server is a standby: ${rule}`);
 }
 
 const unreplicated = new WeakSet<pg.ClientBase>();
@@ -263,17 +273,18 @@ export function watchReplication(client: pg.ClientBase): void {
 /** @throws Error with an unknown outcome when the last commit may be lost with the primary */
 export function assertReplicated(client: pg.ClientBase): void {
   if (unreplicated.has(client))
-    throw buildPgError(OUTCOME_UNKNOWN, "the synchronous standby did not confirm the commit");
+    throw buildPgError(pgCodes.outcomeUnknown, "the synchronous standby did not confirm the commit");
 }
 
-// SQLSTATEs.
-const READ_ONLY = "25006";
-const FEATURE_NOT_SUPPORTED = "0A000";
-const OUTCOME_UNKNOWN = "08007";
-/** Of the class of system errors, which are UNAVAILABLE: PostgreSQL has none for a setting that Arbor rejects. */
-const NOT_DURABLE = "58000";
-/** Of the same class; PostgreSQL does not use it. */
-const WRONG_TEXTS = "58A01";
+/** SQLSTATEs of errors that this module creates, or converts. */
+export const pgCodes = {
+  readOnly: "25006",
+  featureNotSupported: "0A000",
+  outcomeUnknown: "08007",
+  // Of the class of system errors. PostgreSQL has none for a setting that Arbor rejects, and does not use these.
+  wrongTexts: "58A01",
+  notDurable: "58A02",
+} as const;
 
 function buildPgError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
@@ -283,7 +294,7 @@ function buildPgError(code: string, message: string): Error {
 export function isConnectionLost(error: unknown): boolean {
   const code = findErrorCode(error);
   return (
-    code === READ_ONLY ||
+    code === pgCodes.readOnly ||
     /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT|^EHOST|^ENET|^EAI_AGAIN/.test(code) ||
     isTerminated(error)
   );
@@ -296,15 +307,6 @@ function isTerminated(error: unknown): boolean {
   return /Connection terminated|is not queryable|timeout exceeded when|^timeout expired$|^Query read timeout$/.test(
     error.message,
   );
-}
-
-/** Temporary failures are UNAVAILABLE. All others are defects and are returned unchanged. */
-export function toApiError(error: unknown): unknown {
-  const code = findErrorCode(error);
-  if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
-    return unavailable("the database cannot be used at the moment", 1000, error);
-  }
-  return isPoolerError(error) ? new Error(POOLER, { cause: error }) : error;
 }
 
 /** How long to wait for a connection, in milliseconds. */

@@ -10,6 +10,7 @@ import { type ApiError, aborted, deadlineExceeded, failedPrecondition, unavailab
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import type { Awaitable } from "../awaitable.js";
+import { type DatabaseFaultEvent, rewriteSetting } from "../faults.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { buildCreation, expansionNeeded, needsExpanding, readState, readStateAsync } from "../migrate/state.js";
@@ -32,9 +33,9 @@ import {
   MIGRATION_LOCK,
   type PgExecutor,
   type PgTls,
-  toApiError,
   watchReplication,
 } from "./connection.js";
+import { createPgFaults } from "./faults.js";
 import { PipelinedTransaction } from "./pipeline.js";
 import { choosePoolSize } from "./pool-size.js";
 import { createTurns } from "./turns.js";
@@ -50,6 +51,13 @@ export const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 /** How many units may wait for a connection: as many calls as wait in the transport. */
 const MAX_WAITING = 10_000;
 
+/** How often it is looked whether a fault has ended, in milliseconds. */
+const PROBE_MS = 1_000;
+/** Takes 128 KiB where the tables are, and gives them back. No log is written of them. */
+const ALLOCATE = `BEGIN; CREATE UNLOGGED TABLE arbor_probe AS SELECT repeat('x', 2000) AS x FROM generate_series(1, 64);
+  ROLLBACK`;
+const INSUFFICIENT_PRIVILEGE = "42501";
+
 /** How to open a PostgreSQL store. */
 interface PgOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -63,6 +71,8 @@ interface PgOptions {
   readonly clock?: Clock;
   /** Whether an empty database gets its tables; by default it does. */
   readonly create?: boolean;
+  /** Called when a fault of the server or of the way to it begins and ends, and each minute while calls fail. */
+  readonly onFault?: ((event: DatabaseFaultEvent) => void) | undefined;
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
   /** How long a statement may run, in milliseconds; shorter in tests. */
@@ -99,6 +109,16 @@ export async function openPg(options: PgOptions): Promise<Store> {
     throw error;
   }
   const turns = createTurns(poolSize, MAX_WAITING);
+  const faults = createPgFaults(options.onFault);
+  let probing = false;
+  // Without calls nothing would end a fault.
+  const timer = setInterval(() => {
+    if (!faults.counts.isFaulty || probing) return;
+    probing = true;
+    void probe().finally(() => {
+      probing = false;
+    });
+  }, PROBE_MS).unref();
   return {
     read: (unit, units) => runWithRetries(false, unit, units),
     write: (unit, units) => runWithRetries(true, unit, units),
@@ -107,16 +127,53 @@ export async function openPg(options: PgOptions): Promise<Store> {
       ...counts,
       waiting: turns.waiting,
       pool: { busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, max: poolSize },
+      faults: faults.counts,
     }),
     async check() {
       const oldest = await readOldest().catch((error) => {
-        throw unavailable("the database cannot be reached", 1000, error);
+        throw unavailable("the database cannot be reached", 1000, faults.toCallError(error));
       });
       assertMayOpen(oldest);
-      return "ok";
+      return faults.counts.isReadOnly ? "read-only" : "ok";
     },
-    close: () => pool.end(),
+    async close() {
+      clearInterval(timer);
+      await pool.end();
+    },
   };
+
+  // Finds whether the faults have ended: only what writes tells.
+  async function probe(): Promise<void> {
+    try {
+      const turn = waitForTurn({}, clock);
+      if (faults.counts.has("full")) await turns.run(turn, allocate);
+      await runWithRetries(true, rewriteSetting);
+      faults.counts.noteCommit();
+    } catch {
+      // Noted where it failed.
+    }
+  }
+
+  // On a full disk a row can be changed where its page has room.
+  async function allocate(): Promise<void> {
+    let broken: Error | undefined;
+    try {
+      const client = await pool.connect();
+      try {
+        await client.query(ALLOCATE);
+      } catch (error) {
+        await client.query("ROLLBACK").catch((failure) => {
+          broken = failure;
+        });
+        throw error;
+      } finally {
+        client.release(broken);
+      }
+    } catch (error) {
+      // The role may have no right to create tables.
+      if (findErrorCode(error) !== INSUFFICIENT_PRIVILEGE) throw faults.toCallError(error);
+    }
+  }
 
   function createPool(url: string, { connection }: PgAccess, size: number): pg.Pool {
     const created = new pg.Pool({
@@ -170,7 +227,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
         const turn = waitForTurn({ key: units?.key, maxWaitMs, deadlineMs }, clock);
         return await turns.run(turn, () => runOnce(begin, isWrite, unit, units?.trace));
       } catch (error) {
-        if (!isConflict(error)) throw toApiError(error);
+        if (!isConflict(error)) throw faults.toCallError(error);
         counts.conflicts++;
         conflict = error;
         const pauseMs = Math.random() * Math.min(2 ** tries, 100);

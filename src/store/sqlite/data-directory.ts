@@ -1,6 +1,7 @@
 // The data directory: who may access it, and the locks in it.
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { createDirectories } from "../../kernel/directories.js";
 import { type ApiError, failedPrecondition } from "../../kernel/errors.js";
 import { openNewFile } from "../../kernel/new-file.js";
 import { DATABASE_FILE, isOwnId } from "./connection.js";
@@ -31,7 +32,7 @@ export function secureDataDirectory(directory: string): void {
     const rule = `a restore into ${directory} was interrupted or is under way: run arbor restore again`;
     throw failedPrecondition("RESTORE_UNFINISHED", rule);
   }
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  createDirectories(directory, 0o700);
   // Windows has no such permissions; those that Node reports there cannot be changed.
   if (process.platform === "win32") return;
   revokeOtherAccess(directory, "data directory", 0o700);

@@ -99,6 +99,7 @@ export function guardFiles({ file, faults, database }: FileGuardDeps): WriteGuar
       // A commit without changes writes nothing, so it succeeds on a full disk.
       if (faults.isFaulty && countChanges() !== before) faults.noteCommit();
     },
+    onBusy: (error) => faults.noteBusy(error),
   };
 }
 

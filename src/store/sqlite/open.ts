@@ -10,11 +10,11 @@
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../kernel/time.js";
+import { type DatabaseFaultEvent, rewriteSetting } from "../faults.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { prepareSqlite } from "../migrate/prepare-sqlite.js";
 import type { Store } from "../store.js";
-import type { Tx } from "../transaction.js";
 import { assertMayOpen, OLDEST_VERSION } from "../version.js";
 import { createStoreCounts } from "../work-gate.js";
 import {
@@ -35,7 +35,7 @@ import {
   shareParentLock,
 } from "./data-directory.js";
 import type { SqliteDatabase } from "./driver.js";
-import { createFaultMonitor, type DatabaseFaultEvent } from "./faults.js";
+import { createFaultMonitor } from "./faults.js";
 import { guardFiles } from "./files.js";
 import { createSnapshotReader } from "./snapshot-reader.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
@@ -50,7 +50,7 @@ export interface SqliteOptions {
   readonly exclusive?: boolean;
   /** The process is a worker, whose parent has called {@link lockForWorkers}. */
   readonly isWorker?: boolean;
-  /** Called when a fault of the machine begins and ends, such as a full disk. */
+  /** Called when a fault of the machine begins and ends, such as a full disk, and each minute while calls fail. */
   readonly onFault?: ((event: DatabaseFaultEvent) => void) | undefined;
   /** The migrations of stored rows; tests replace them. */
   readonly migrations?: readonly DataMigration[];
@@ -160,12 +160,6 @@ function takeLock({ directory, exclusive = false, isWorker = false }: SqliteOpti
 
 /** How often the files of the database are compared with those that were opened. */
 const CHECK_MS = 1_000;
-
-// Writes a page and syncs it without a change of any value. Every service stores its origin.
-async function rewriteSetting(tx: Tx): Promise<void> {
-  const origin = await tx.settings.find("origin");
-  if (origin !== undefined) await tx.settings.put("origin", origin);
-}
 
 function readFileSizes(directory: string) {
   const sizeOf = (file: string) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0;

@@ -37,6 +37,8 @@ export interface WriteGuard {
   beforeBatch(): void;
   /** Called after each commit, before any call of the batch gets its response. */
   afterCommit(): void;
+  /** Called when another process has held the database for as long as a batch waits. */
+  onBusy(error: unknown): void;
 }
 
 /** Limits of a batch. The callers of its first units wait until all of it is committed. */
@@ -80,7 +82,7 @@ export function createWriteQueue(
   connection: WriterConnection,
   clock: Clock,
   counts: StoreCounts = createStoreCounts(),
-  guard: WriteGuard = { beforeBatch() {}, afterCommit() {} },
+  guard: WriteGuard = { beforeBatch() {}, afterCommit() {}, onBusy() {} },
 ) {
   const queue = new FairQueue<QueuedCall>(MAX_QUEUED);
   let draining = false;
@@ -139,6 +141,7 @@ export function createWriteQueue(
         retryAfter(MIN_RETRY_MS + Math.random() * (MAX_RETRY_MS - MIN_RETRY_MS), () => void drain(busyUntilMs));
         return;
       }
+      if (isBusy(error)) guard.onBusy(error);
       const failure = isBusy(error) ? unavailable("another process holds the database", 1000, error) : error;
       for (let call = queue.take(); call !== undefined; call = queue.take()) call.reject(failure);
       return next();

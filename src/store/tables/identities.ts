@@ -49,6 +49,11 @@ export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables 
       metadata: c.json<object>("metadata").notNull(),
       /** Tokens issued before this epoch second are void. */
       notBefore: c.long("not_before").notNull(),
+      /**
+       * When all of its tokens were revoked last, in epoch milliseconds; 0: never. Tokens name the one that their issuer
+       * read, and are void after the next.
+       */
+      revokeTimeMs: c.long("revoke_time_ms").notNull().default(0),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
       lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),

@@ -78,7 +78,19 @@ export function defineTokenTables(c: Columns) {
     ],
   );
 
-  return { keys, tickets, refreshTokens };
+  const revokedTokens = c.table(
+    "revoked_tokens",
+    {
+      identityUid: c.str("identity_uid").notNull(),
+      /** The id of the API token, its `jti`. */
+      tokenId: c.str("token_id").notNull(),
+      /** When no token of this id is valid any more, in epoch milliseconds. */
+      expireTimeMs: c.long("expire_time_ms").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.identityUid, t.tokenId] }), c.index("revoked_tokens_expiry").on(t.expireTimeMs)],
+  );
+
+  return { keys, tickets, refreshTokens, revokedTokens };
 }
 
 type TokenTables = ReturnType<typeof defineTokenTables>;
@@ -89,4 +101,6 @@ type StoredTicket = RowOf<TokenTables["tickets"]>;
 export type TicketRow = Omit<StoredTicket, "origin" | "isKept">;
 /** What a limit counts a ticket for. */
 export type TicketOrigin = { readonly [K in "origin" | "isKept"]: NonNullable<StoredTicket[K]> };
+/** An API token that was revoked by itself. */
+export type RevokedTokenRow = RowOf<TokenTables["revokedTokens"]>;
 export type RefreshTokenRow = RowOf<TokenTables["refreshTokens"]>;

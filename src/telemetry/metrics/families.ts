@@ -40,8 +40,11 @@ export const families = {
   arbor_write_commit_duration_seconds: histogram("Time of commits of transactions that wrote."),
   arbor_write_conflicts_total: counter("Transactions that ran again after a conflict with another; PostgreSQL only."),
   arbor_database_up: gauge("1 when the last read for these metrics succeeded, 0 when the database did not respond."),
-  arbor_database_fault: gauge("1 while SQLite meets this fault of the machine.", "fault"),
-  arbor_database_fault_errors_total: counter("Statements of SQLite that a fault of the machine made fail.", "fault"),
+  arbor_database_fault: gauge("1 while the database, its machine or the way to it has this fault.", "fault"),
+  arbor_database_fault_errors_total: counter(
+    "Statements and units of work that failed because of this fault.",
+    "fault",
+  ),
   arbor_database_file_bytes: gauge("Sizes of the files of SQLite.", "file"),
   arbor_data_free_bytes: gauge("Free bytes where SQLite keeps its files."),
   arbor_database_connections: gauge("Connections to PostgreSQL by state.", "state"),
@@ -97,6 +100,7 @@ export const families = {
   arbor_workers_configured: gauge("Processes that should serve calls; 1 without `--workers`."),
   arbor_worker_exits_total: counter("Workers that ended by themselves and were replaced."),
   arbor_worker_scrapes_missed_total: counter("Scrapes without the gauges of a worker that did not answer in time."),
+  arbor_worker_connections_refused_total: counter("Connections that were closed because no worker took them."),
 
   arbor_event_loop_active_seconds_total: counter("Time in which the event loop was active; its rate is the load."),
   arbor_scrape_duration_seconds: gauge("Time to create the response of the last scrape."),

@@ -18,7 +18,7 @@ export type LateReason = "max_wait" | "timeout";
 export type RefusalReason = BusyReason | LateReason;
 
 /** Why a request or a connection is rejected before it is handled. */
-export type RejectionReason = BusyReason | ConnectionReason | "address_requests";
+export type RejectionReason = BusyReason | ConnectionReason | "address_requests" | "pieces";
 
 /** Why a connection is rejected. */
 export type ConnectionReason = Extract<RejectReason, "address_connections" | "connections">;
@@ -66,6 +66,7 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
     unread_bytes: 0,
     address_requests: 0,
     address_connections: 0,
+    pieces: 0,
     connections: 0,
   };
   const calls = new FairQueue<WaitingRequest>(limits.waitingRequests);

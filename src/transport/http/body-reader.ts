@@ -124,12 +124,12 @@ export async function readFormText(req: HttpRequest, limit: number): Promise<str
 }
 
 /**
- * Discards the rest of a body after a response that did not need it. On HTTP/1.1 the rest is read and dropped up to a
- * limit, so that the connection can serve the next request. On HTTP/2 the stream is closed without an error after the
- * response (RFC 9113, section 8.1).
+ * Discards the rest of a body that the response did not need, if there is any. On HTTP/1.1 the rest is read and dropped
+ * up to a limit, so that the connection can serve the next request. On HTTP/2 the stream is closed without an error after
+ * the response (RFC 9113, section 8.1).
  */
 export function discardRest(req: HttpRequest): void {
-  if (req.complete) return;
+  if (req.complete || !mayHaveBody(req)) return;
   if (isHttp2(req)) {
     resetUnreadRequest(req.stream);
     return;

@@ -40,6 +40,8 @@ export interface Charge {
   complete(): void;
   /** Gives all bytes back. May be called again. */
   release(): void;
+  /** Ends the body with an error, unless it was released or rejected. */
+  reject(error: ApiError): void;
 }
 
 /** How a body is charged. */
@@ -235,6 +237,7 @@ class BodyCharge implements Charge {
   }
 
   reject(error: ApiError): void {
+    if (this.index < 0) return;
     this.release();
     this.#onRejected(error);
   }

@@ -1,7 +1,9 @@
+import type { Socket } from "node:net";
 import type { ConnectionReason } from "./admission.js";
+import type { SocketReader } from "./socket-reader.js";
 
-/** A connection that was accepted. */
-export interface Connection {
+/** What is known of a connection when it is accepted. */
+export interface Accepted {
   /** The queue in which its requests wait, unless a proxy names the address of another. */
   readonly key: string;
   /** The address at its other end. */
@@ -10,9 +12,39 @@ export interface Connection {
   readonly isProxy: boolean;
   /** Which limit it exceeds; then it is one of the reserve. */
   readonly rejection: ConnectionReason | undefined;
+}
+
+/** A connection that was accepted. */
+export class Connection implements Accepted {
+  readonly key: string;
+  readonly address: string;
+  readonly isProxy: boolean;
+  readonly rejection: ConnectionReason | undefined;
   /** How many of its requests are open. */
-  open: number;
-  isClosed: boolean;
+  open = 0;
+  isClosed = false;
+  /** Whether a caller has proven on it who it is. */
+  isProven = false;
+  /** Stops its reading; undefined where Node has no way to do so, as for HTTP/2. */
+  reader: SocketReader | undefined;
+  /** Called when a body has too many pieces, of which no more are read; HTTP/2 resets the stream alone. */
+  onBodyRefused: (() => void) | undefined;
   /** Ends it while it is idle; an HTTP/2 session replaces it. */
-  end(): void;
+  end: () => void = () => this.cut();
+  readonly #socket: Socket;
+
+  constructor(socket: Socket, { key, address, isProxy, rejection }: Accepted) {
+    this.#socket = socket;
+    this.key = key;
+    this.address = address;
+    this.isProxy = isProxy;
+    this.rejection = rejection;
+    this.reader = undefined;
+    this.onBodyRefused = undefined;
+  }
+
+  /** Ends it at once. May be called while it is being read: the socket as it was accepted belongs to no session. */
+  cut(): void {
+    this.#socket.destroy();
+  }
 }

@@ -5,10 +5,12 @@ import type { Socket } from "node:net";
 import { addressKey, unmapAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import { type Admission, type ConnectionReason, createRejectionLog, findCallersTimeout } from "./admission.js";
-import type { Connection } from "./connection.js";
+import { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
 import { type Budgets, OpenRequest, type RequestHost } from "./open-request.js";
 import { findForwardedAddress, isTrustedProxy, type TrustedProxies } from "./peer-address.js";
+import { AHEAD_US, ReadThrottle } from "./read-throttle.js";
+import { createSessionPacer } from "./session-pacer.js";
 
 const SECOND_MS = 1_000;
 
@@ -20,6 +22,8 @@ export interface ConnectionsOptions {
   readonly proxies?: TrustedProxies | undefined;
   /** Whether every connection is that of a proxy, so that there is no limit per address. */
   readonly behindProxy?: boolean | undefined;
+  /** Whether the method under a path takes a stream of messages. */
+  readonly takesStream: (path: string) => boolean;
   /** Whether each connection begins with a handshake. */
   readonly hasTls: boolean;
   readonly logger?: Logger | undefined;
@@ -41,6 +45,7 @@ export function createConnections(options: ConnectionsOptions) {
   const reserved = Math.min(limits.reservedConnections, Math.floor(limits.connections / 20));
   const room = limits.connections - reserved;
   const logAddress = createRejectionLog(() => admission.counts.address_connections);
+  const logPieces = createRejectionLog(() => admission.counts.pieces);
   const logProcess = createRejectionLog(() => admission.counts.connections);
   let accepted = 0;
   let served = 0;
@@ -49,10 +54,24 @@ export function createConnections(options: ConnectionsOptions) {
   let secondMs = 0;
   let onEmpty: (() => void) | undefined;
 
+  const throttle = new ReadThrottle({
+    limits,
+    charge: admission.charge,
+    onCut(connection) {
+      admission.count("pieces");
+      const text = "connections were cut, because they sent bodies in too many pieces";
+      logPieces((rejected) => logger?.warn({ remoteAddress: connection.address, rejected }, text));
+    },
+  });
+  const pacer = createSessionPacer({ pauseMs: limits.readPauseMs, maxWaitMs: limits.sessionWaitMs });
+
   const host: RequestHost = {
     budgets: options.budgets,
     maxWaitMs: limits.maxWaitMs,
     waitAgain: admission.waitAgain,
+    limits,
+    takesStream: options.takesStream,
+    chargeRead: (connection, costUs) => throttle.charge(connection, costUs),
     onClose({ key, connection }) {
       openRequests--;
       admission.close(key);
@@ -75,21 +94,16 @@ export function createConnections(options: ConnectionsOptions) {
 
   function serve(socket: Socket, remoteAddress: string, address: string): Connection {
     const isOfProxy = isProxy(remoteAddress);
-    const connection: Connection = {
-      key: isOfProxy ? `connection ${++accepted}` : address,
-      address,
-      isProxy: isOfProxy,
-      rejection: undefined,
-      open: 0,
-      isClosed: false,
-      end: () => socket.destroy(),
-    };
+    const key = isOfProxy ? `connection ${++accepted}` : address;
+    const connection = new Connection(socket, { key, address, isProxy: isOfProxy, rejection: undefined });
+    throttle.add(connection);
     served++;
     perAddress.set(address, (perAddress.get(address) ?? 0) + 1);
     idle.add(connection);
     sockets.add(socket);
     socket.once("close", () => {
       release(connection);
+      throttle.remove(connection);
       sockets.delete(socket);
       if (sockets.size === 0) onEmpty?.();
     });
@@ -118,8 +132,9 @@ export function createConnections(options: ConnectionsOptions) {
       clearTimeout(timer);
       reserve.delete(socket);
     });
-    const end = () => socket.destroy();
-    return { key: address, address, isProxy: false, rejection: reason, open: 0, isClosed: true, end };
+    const connection = new Connection(socket, { key: address, address, isProxy: false, rejection: reason });
+    connection.isClosed = true;
+    return connection;
   }
 
   // A handshake costs a millisecond, so few are made for connections that are too many.
@@ -169,16 +184,31 @@ export function createConnections(options: ConnectionsOptions) {
     },
     /** Finds the connection of a socket. */
     of: (socket: Ends): Connection | undefined => byEnds.get(endsOf(socket)),
+    /**
+     * Begins to read a connection, as soon as its address may be read. Its socket must not be read until then.
+     */
+    beginReading(socket: Socket, begin: () => void): void {
+      const key = byEnds.get(endsOf(socket))?.key;
+      if (key !== undefined && (pacer.isBusy(key) || throttle.isPaused(key))) pacer.begin(key, socket, begin);
+      else begin();
+    },
+    /** Charges a connection for a request that is sent ahead of the response before it. */
+    chargeAhead: (connection: Connection) => throttle.charge(connection, AHEAD_US),
     /** Notes a connection that was cut because the process has as many as it may have. */
     noteCut: () => countRejection("connections", undefined),
-    /** Opens a request. */
-    begin(connection: Connection, headers: IncomingHttpHeaders, remoteAddress: string | undefined): OpenRequest {
+    /** Opens a request for a target. */
+    begin(
+      connection: Connection,
+      target: string,
+      headers: IncomingHttpHeaders,
+      remoteAddress: string | undefined,
+    ): OpenRequest {
       const named = connection.isProxy ? findForwardedAddress(remoteAddress, headers, proxies) : undefined;
       const key = named === undefined ? connection.key : addressKey(named);
       openRequests++;
       admission.open(key);
       if (connection.open++ === 0) idle.delete(connection);
-      return new OpenRequest(key, findCallersTimeout(headers), connection, host);
+      return new OpenRequest(key, target, findCallersTimeout(headers), connection, host);
     },
     /** How many requests are open. */
     countRequests: () => openRequests,

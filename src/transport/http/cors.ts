@@ -1,6 +1,5 @@
 // The CORS protocol of the Fetch standard, for REST, Connect and gRPC-Web.
 import { cors } from "@connectrpc/connect";
-import { discardRest, mayHaveBody } from "./body-reader.js";
 import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
 import { sendComplete } from "./response-writer.js";
 
@@ -80,7 +79,6 @@ export function createCors(origins: readonly string[], headers: readonly string[
       }
       const allowed = methods();
       if (allowed === undefined || isGone(res)) return false;
-      if (mayHaveBody(req)) discardRest(req);
       sendComplete(res, 204, {
         "access-control-allow-methods": allowed,
         "access-control-allow-headers": [allowedHeaders, ...findMetadata(req)].join(", "),

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { RejectReason } from "../../kernel/reject-reason.js";
@@ -7,10 +7,13 @@ import type { Connections } from "./connections.js";
 import type { Limits } from "./limits.js";
 import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
+import { SocketReader } from "./socket-reader.js";
 import { serveWithoutUpgrade } from "./upgrade.js";
 
 /** After how many ignored requests a closing connection is cut. */
 const MAX_IGNORED = 100;
+/** How long a peer has to read the last response of a connection of which no more is read, in milliseconds. */
+const LINGER_MS = 500;
 /** Whether Node reads the body of a request with Upgrade, so that the request cannot be read again; see `upgrade.ts`. */
 const READS_BODIES = Number.parseInt(process.versions.node, 10) >= 25;
 
@@ -71,7 +74,16 @@ class Http1Request implements WaitingRequest {
   }
 
   countUnread(): number {
-    return this.#req.readableLength;
+    return this.#open.countUnread(this.#req.readableLength);
+  }
+}
+
+// A request that counts the pieces of its body as the parser finds them.
+class CountedRequest extends IncomingMessage {
+  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    const open = openRequestOf(this);
+    if (open !== undefined && !(chunk === null ? !open.isBodyRefused : open.takePiece(chunk.length))) return false;
+    return super.push(chunk, encoding);
   }
 }
 
@@ -94,6 +106,7 @@ export function createHttp1(options: Http1Options) {
   let draining = false;
 
   const server = createServer({
+    IncomingMessage: CountedRequest,
     maxHeaderSize: limits.headerBytes,
     headersTimeout: Math.min(limits.headersMs, limits.requestMs),
     requestTimeout: limits.requestMs,
@@ -111,30 +124,44 @@ export function createHttp1(options: Http1Options) {
   server.timeout = limits.idleSocketMs;
 
   // When a connection closes, Node closes the response that is being sent, but not the pipelined ones after it.
-  function track(socket: Socket, res: ServerResponse): void {
+  // Returns how many responses are open now.
+  function track(socket: Socket, res: ServerResponse): number {
     const responses = open.get(socket);
-    if (responses !== undefined) {
-      responses.push(res);
-      return;
-    }
+    if (responses !== undefined) return responses.push(res);
     const first = [res];
     open.set(socket, first);
     socket.once("close", () => {
       open.delete(socket);
       setImmediate(closeAll, first);
     });
+    return 1;
   }
 
   function onClose(this: ServerResponse): void {
     const responses = open.get(this.req.socket);
     const index = responses?.indexOf(this) ?? -1;
     if (index >= 0) responses?.splice(index, 1);
-    openRequestOf(this)?.close();
+    const request = openRequestOf(this);
+    if (responses?.length === 1) request?.connection.reader?.release("pipelined");
+    request?.close();
     if (draining) setImmediate(closeIdle);
   }
 
   function closeIdle(): void {
     server.closeIdleConnections();
+  }
+
+  // The peer gets its response, and what it still sends is not read. The response does not say that the connection ends, as
+  // Node would then close it at once: with unread bytes that is a reset, which takes sent bytes from the peer.
+  function endUnread(socket: Socket, reader: SocketReader): void {
+    reader.hold("refused");
+    const end = () => {
+      socket.end();
+      setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    };
+    const last = open.get(socket)?.at(-1);
+    if (last === undefined) setImmediate(end);
+    else last.once("close", end);
   }
 
   // Handles every request, so that an error ends that request only.
@@ -151,11 +178,20 @@ export function createHttp1(options: Http1Options) {
         req.socket.destroy();
         return;
       }
-      track(req.socket, res);
-      const open = connections.begin(connection, req.headers, req.socket.remoteAddress);
-      attachOpenRequest(open, req, res);
+      const pending = track(req.socket, res);
+      const request = connections.begin(connection, req.url ?? "", req.headers, req.socket.remoteAddress);
+      attachOpenRequest(request, req, res);
       res.on("close", onClose);
       res.on("error", ignore);
+      if (pending > 1) {
+        connection.reader?.hold("pipelined");
+        connections.chargeAhead(connection);
+      }
+      if (pending === limits.pipelinedRequests) {
+        if (connection.reader) endUnread(req.socket, connection.reader);
+        // No more is read, so however many were read with this one, they are few.
+        ending.set(req.socket, Number.NEGATIVE_INFINITY);
+      }
       if (isLastResponse || connection.rejection !== undefined) res.shouldKeepAlive = false;
       // The parser also accepts HTTP/0.9 and HTTP/2.0 (RFC 9110, section 15.6.6).
       if (req.httpVersionMajor !== 1) {
@@ -172,7 +208,7 @@ export function createHttp1(options: Http1Options) {
         ending.set(req.socket, 0);
       }
       const isHealth = isHealthPath(req.url ?? "");
-      if (!admission.mayServe(open.key, isHealth)) {
+      if (!admission.mayServe(request.key, isHealth)) {
         admission.count("address_requests");
         rejectRequest(res, 429, "address_requests");
         return;
@@ -181,7 +217,7 @@ export function createHttp1(options: Http1Options) {
         rejectRequest(res, 503, connection.rejection);
         return;
       }
-      admission.enter(new Http1Request(open, req, res, handle, options), isHealth);
+      admission.enter(new Http1Request(request, req, res, handle, options), isHealth);
     };
   };
 
@@ -298,7 +334,16 @@ export function createHttp1(options: Http1Options) {
   return {
     /** Serves a socket with HTTP/1.x. */
     serve(socket: Socket): void {
-      server.emit("connection", socket);
+      const connection = connections.of(socket);
+      if (connection !== undefined) {
+        const reader = new SocketReader(socket);
+        connection.reader = reader;
+        connection.onBodyRefused = () => endUnread(socket, reader);
+      }
+      connections.beginReading(socket, () => {
+        server.emit("connection", socket);
+        socket.resume();
+      });
     },
     closeAfterResponses,
     /** Closes idle connections now, and others after their current response. */

@@ -27,16 +27,57 @@ export function closeSession(session: Http2Session, graceMs: number): void {
  * connection, and the peer could lose GOAWAY and responses.
  */
 const GOAWAY_MS = 1_000;
+/** How long a session may be idle after a PING until it gets GOAWAY, in milliseconds. */
+const NOTICE_MS = 500;
 
-/** Asks a peer to open no more streams (GOAWAY); the session ends after a second, with its last stream. */
-export function drainSession(session: Http2Session): void {
-  setImmediate(() => {
-    if (session.destroyed || session.closed) return;
+/**
+ * Makes a peer use another connection, and loses no request.
+ *
+ *   noticed ──> announced ──> closed
+ *      │            └ after a second, with the last stream
+ *      └ when a stream begins, or after half a second without one
+ *
+ * GOAWAY makes the library ignore what the peer has sent before it read it. Some peers send such a stream again. nginx, which
+ * has one stream at a time on a connection, fails it, since it may not repeat a POST. So GOAWAY is sent right after a stream
+ * has begun: then such a peer has sent no other one. An idle session first gets a PING, to which nginx closes a connection
+ * that it keeps for later. On one that it has just begun to use, PING changes nothing.
+ */
+export class SessionDrain {
+  readonly #session: ServerHttp2Session;
+  #state: "begun" | "noticed" | "announced" = "begun";
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(session: ServerHttp2Session) {
+    this.#session = session;
+    session.once("close", () => clearTimeout(this.#timer));
+    setImmediate(() => {
+      this.#state = "noticed";
+      session.once("stream", () => setImmediate(() => this.#announce()));
+      this.#notice();
+    });
+  }
+
+  /** Notes that the last open stream has closed. */
+  noteIdle(): void {
+    if (this.#state === "noticed") setImmediate(() => this.#notice());
+  }
+
+  #notice(): void {
+    if (this.#state !== "noticed" || this.#session.destroyed || this.#session.closed) return;
+    this.#session.ping(() => {});
+    clearTimeout(this.#timer);
+    // Sockets are read once more first, in case the process has stood still meanwhile.
+    this.#timer = setTimeout(() => setImmediate(() => this.#announce()), NOTICE_MS);
+  }
+
+  #announce(): void {
+    if (this.#state !== "noticed" || this.#session.destroyed || this.#session.closed) return;
+    this.#state = "announced";
     // It names the last stream that this side has processed.
-    session.goaway();
-    const timer = setTimeout(() => session.close(), GOAWAY_MS);
-    session.once("close", () => clearTimeout(timer));
-  });
+    this.#session.goaway();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#session.close(), GOAWAY_MS);
+  }
 }
 
 /** How often it is checked whether a rejected session goes on, in milliseconds. */

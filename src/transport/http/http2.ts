@@ -6,10 +6,11 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { type Admission, isHealthPath, type LateReason, type RefusalReason, type WaitingRequest } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Connections, Ends } from "./connections.js";
-import { closeSession, destroySession, drainSession, rejectSession, resetStream } from "./http2-end.js";
+import { closeSession, destroySession, rejectSession, resetStream, SessionDrain } from "./http2-end.js";
 import type { Limits } from "./limits.js";
 import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
 import { type RejectedRequest, recordOf } from "./request-record.js";
@@ -55,6 +56,7 @@ export interface Http2Options {
 export function createHttp2(options: Http2Options) {
   const { limits } = options;
   const sessions = new Set<ServerHttp2Session>();
+  const drains = new WeakMap<ServerHttp2Session, SessionDrain>();
   const resets = createResetLimit(limits);
   const pacer = createSessionPacer({ pauseMs: limits.sessionPauseMs, maxWaitMs: limits.sessionWaitMs });
   let draining = false;
@@ -94,10 +96,18 @@ export function createHttp2(options: Http2Options) {
     }
     connection.end = () => closeSession(session, limits.sessionCloseMs);
     endWhenQuiet(session, limits);
-    watchStreams(session, connection, options, resets);
+    const drain = {
+      begin: () => drainSession(session),
+      noteIdle: () => drains.get(session)?.noteIdle(),
+    };
+    watchStreams(session, connection, drain, options, resets);
     if (draining) drainSession(session);
   });
   server.on("sessionError", (_error, session) => destroySession(session));
+
+  function drainSession(session: ServerHttp2Session): void {
+    if (!drains.has(session)) drains.set(session, new SessionDrain(session));
+  }
 
   return {
     /** Serves a socket with HTTP/2. */
@@ -105,11 +115,11 @@ export function createHttp2(options: Http2Options) {
       const begin = () => void server.emit("connection", socket);
       const { key } = options.connections.of(socket) ?? {};
       if (key !== undefined && (pacer.isBusy(key) || resets.isOver(key))) pacer.begin(key, socket, begin);
-      else begin();
+      else options.connections.beginReading(socket, begin);
     },
     /** How many sessions are open. */
     openSessions: () => sessions.size,
-    /** Asks every peer to open no more streams (GOAWAY); sessions end with their last stream. */
+    /** Asks every peer to open no more streams; sessions end with their last stream. */
     drain(): void {
       draining = true;
       for (const session of sessions) drainSession(session);
@@ -147,6 +157,9 @@ function rejectTooMany(session: ServerHttp2Session, { limits }: Http2Options): v
 // After which turn of the admission a stream was opened: on the stream itself, because there are many.
 const openedAfter = Symbol("openedAfter");
 type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number };
+
+/** A flag of HEADERS: the request has no body. */
+const END_STREAM = 0x1;
 
 class Http2Request implements WaitingRequest {
   readonly key: string;
@@ -188,13 +201,14 @@ class Http2Request implements WaitingRequest {
   }
 
   countUnread(): number {
-    return this.#request.stream.readableLength;
+    return this.#open.countUnread(this.#request.stream.readableLength);
   }
 }
 
 function watchStreams(
   session: ServerHttp2Session,
   connection: Connection,
+  drain: { begin(): void; noteIdle(): void },
   options: Http2Options,
   resets: ResetLimit,
 ): void {
@@ -208,6 +222,7 @@ function watchStreams(
   function onClose(this: WatchedStream): void {
     const request = openRequestOf(this);
     request?.close();
+    if (connection.open === 0) drain.noteIdle();
     if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
     if (request === undefined) return;
@@ -219,12 +234,13 @@ function watchStreams(
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
     counts.streams++;
     stream[openedAfter] = admission.countTurns();
-    const request = connections.begin(connection, headers, socketAddress);
+    const request = connections.begin(connection, headers[":path"] ?? "", headers, socketAddress);
     const { key } = request;
     attachOpenRequest(request, stream);
+    if ((flags & END_STREAM) === 0) stream.push = pushCounted;
     stream.on("error", ignore);
     stream.on("close", onClose);
-    if (++opened === limits.streamsPerSession) drainSession(session);
+    if (++opened === limits.streamsPerSession) drain.begin();
     admission.charge(key, limits.streamCostMs);
     const isHealth = isHealthPath(headers[":path"] ?? "");
     if (!admission.mayServe(key, isHealth)) {
@@ -248,6 +264,13 @@ function watchStreams(
     );
   };
   session.on("stream", open as (...event: unknown[]) => void);
+}
+
+// Counts the pieces of a body as they arrive, before any of them is read.
+function pushCounted(this: ServerHttp2Stream, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+  const open = openRequestOf(this);
+  if (open !== undefined && !(chunk === null ? !open.isBodyRefused : open.takePiece(chunk.length))) return false;
+  return Duplex.prototype.push.call(this, chunk, encoding);
 }
 
 /** The streams of a session, and how many of them were reset. */

@@ -69,6 +69,29 @@ const table = {
     why: "one peer cannot use up openStreams; by the forwarded address behind trusted proxies, off behind others",
   },
 
+  bodyPieces: {
+    value: 256,
+    why: "pieces of a request body, besides one for every bytesPerPiece; each costs what a thousand bytes cost",
+  },
+  bytesPerPiece: { value: 64, why: "the average size of further pieces; clients send some thousand bytes at once" },
+  pipelinedRequests: {
+    value: 100,
+    why: "HTTP/1.1: requests of a connection that wait for the response to the first; it is closed after them",
+  },
+  readTurnUs: {
+    value: 1_000,
+    why: "what small pieces and pipelined requests of an address may cost in a turn of the event loop before it is not read for a while",
+  },
+  readPauseFactor: {
+    value: 4,
+    why: "how much longer than it cost such an address is not read: it has a fifth of the time",
+  },
+  readPauseMs: { value: 100, why: "the pause between two new connections of such an address" },
+  readCutUs: {
+    value: 16_000,
+    why: "HTTP/2, which cannot be paused: what such an address may cost before its connections without a known caller are cut",
+  },
+
   headerBytes: { value: 16_384, why: "all headers of one request" },
   headersMs: { value: 10_000, why: "HTTP/1.1: from the first byte to the end of the headers (slow headers)" },
   requestMs: { value: 30_000, why: "from the headers to the end of the request body (slow bodies)" },

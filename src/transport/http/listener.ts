@@ -2,6 +2,7 @@
 // and passes them to the servers of the protocols.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ListenAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
@@ -17,6 +18,17 @@ import type { RequestRecords } from "./request-record.js";
  * takes what `net.core.somaxconn` allows.
  */
 const BACKLOG = 4_096;
+
+/** For how long a port that is to be closed accepts at most, in milliseconds. */
+const MAX_ACCEPT_MS = 5_000;
+/** How long the last turn of the event loop before that may take, in milliseconds, or as a share of the time that passed. */
+const SHORT_TURN_MS = 0.25;
+const MAX_TURN_SHARE = 1 / 200;
+/**
+ * How long a stop waits for the first bytes of connections that were accepted before, in milliseconds: a proxy does not
+ * repeat every request that it has sent on one.
+ */
+const FIRST_BYTES_MS = 1_000;
 
 /** Callbacks of a port. */
 export interface AcceptEvents {
@@ -35,6 +47,11 @@ export interface BoundPort {
    * called for each connection beyond `maxConnections`, which is closed.
    */
   accept(onConnection: OnConnection, events: AcceptEvents, maxConnections: number): void;
+  /**
+   * Resolves when hardly a connection can wait in the system to be accepted. It resets those that wait when the port is
+   * closed, and a proxy does not repeat every request that it has sent on one.
+   */
+  acceptWaiting(): Promise<void>;
   /** Accepts no more connections, and destroys the waiting ones. May be called again. */
   close(): void;
 }
@@ -68,6 +85,26 @@ export function bindPort(listen: ListenAddress, pauseOnConnect = false): Promise
           server.on("connection", (socket) => onConnection(socket));
           for (const socket of waiting) onConnection(socket);
           waiting.clear();
+        },
+        async acceptWaiting() {
+          let accepted = 0;
+          const count = () => void accepted++;
+          server.on("connection", count).on("drop", count);
+          const beginMs = performance.now();
+          // The turn that goes on may have accepted already.
+          await nextTurn();
+          for (let waitedMs = 0; waitedMs < MAX_ACCEPT_MS; ) {
+            const before = accepted;
+            const startMs = performance.now();
+            await nextTurn();
+            const nowMs = performance.now();
+            waitedMs = nowMs - beginMs;
+            // libuv accepts one connection, if there is one, at the begin of each turn. So none can wait but those that came
+            // within the turn, and it should be short.
+            const isShort = nowMs - startMs < Math.max(SHORT_TURN_MS, waitedMs * MAX_TURN_SHARE);
+            if (accepted === before && isShort) break;
+          }
+          server.off("connection", count).off("drop", count);
         },
         close() {
           server.close();
@@ -141,7 +178,7 @@ export function createListener(options: ListenerOptions) {
     }
     sniffed.add(socket);
     socket.once("close", () => sniffed.delete(socket));
-    detectProtocol(socket, limits.protocolDetectionMs, targets);
+    detectProtocol(socket, limits, targets);
   }
 
   return {
@@ -182,12 +219,18 @@ export function createListener(options: ListenerOptions) {
      * for calls in flight, and then cuts the rest, also long streams. May be called again.
      */
     async stop(graceMs = limits.drainMs): Promise<void> {
+      await options.port.acceptWaiting();
       options.port.close();
       connections.closeReserve();
-      for (const socket of sniffed) socket.destroy();
+      const cutSilent = () => {
+        for (const socket of sniffed) socket.destroy();
+      };
+      // Sockets are read once more first, in case the process has stood still meanwhile.
+      const timer = setTimeout(() => setImmediate(cutSilent), FIRST_BYTES_MS);
       http1.drain();
       http2.drain();
       await connections.awaitEnd(graceMs);
+      clearTimeout(timer);
       if (connections.count() > 0)
         logger?.warn(this.openWork(), "the drain time is over: calls and connections are cut");
       connections.cut();

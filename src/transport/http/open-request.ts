@@ -1,12 +1,13 @@
 // An open request: whose it is, when it must begin, and the bytes that are held for it.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
-import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
+import { type ApiError, invalidRequest, resourceExhausted } from "../../kernel/errors.js";
 import type { Turn } from "../../kernel/fair-queue.js";
 import type { LateReason } from "./admission.js";
 import { ByteBudget, type Charge, noRoom, type Owner } from "./byte-budget.js";
 import type { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
+import { DROPPED_PIECE_US, MESSAGE_US, PIECE_US } from "./read-throttle.js";
 
 /** The budgets of requests and of responses: responses that nobody reads must not stop bodies. */
 export interface Budgets {
@@ -16,6 +17,10 @@ export interface Budgets {
   readonly listBytes: number;
 }
 
+/** A larger piece costs no more than its bytes. */
+const SMALL_PIECE_BYTES = 1_024;
+/** What a piece takes besides its bytes: the objects that hold it. */
+const PIECE_BYTES = 512;
 /** The largest error without a message, in bytes. */
 const STATUS_BYTES = 8 * 1024;
 
@@ -40,6 +45,11 @@ export interface RequestHost {
   readonly budgets: Budgets;
   /** How long a request may wait, in milliseconds. */
   readonly maxWaitMs: number;
+  readonly limits: Pick<Limits, "bodyPieces" | "bytesPerPiece">;
+  /** Whether the method under a path takes a stream of messages, each of which may be a piece. */
+  takesStream(path: string): boolean;
+  /** Charges a connection for what was read of it, in microseconds. */
+  chargeRead(connection: Connection, costUs: number): void;
   /** Runs a function when it is the turn of a request again. */
   waitAgain(request: OpenRequest, run: () => void): void;
   /** Called when a request has ended. */
@@ -57,6 +67,8 @@ export class OpenRequest implements Turn, Owner {
   /** Called before the body is read, if the peer waits for 100 Continue (RFC 9110, section 10.1.1). */
   onContinueExpected: (() => void) | undefined;
   readonly connection: Connection;
+  /** Its target as received. */
+  readonly target: string;
   /** How long its caller waits, in milliseconds; Infinity when it did not say. */
   readonly callerWaitsMs: number;
   /** When it is refused if it has not begun, by `performance.now()`, and why. */
@@ -68,9 +80,15 @@ export class OpenRequest implements Turn, Owner {
   #request: Charge | undefined;
   #response: Charge | undefined;
   #isOver = false;
+  /** The pieces of its body that have arrived, and their bytes. */
+  #pieces = 0;
+  #pieceBytes = 0;
+  /** Why no more of its body is read. */
+  #bodyFault: ApiError | undefined;
 
-  constructor(key: string, callerWaitsMs: number, connection: Connection, host: RequestHost) {
+  constructor(key: string, target: string, callerWaitsMs: number, connection: Connection, host: RequestHost) {
     this.key = key;
+    this.target = target;
     this.connection = connection;
     this.maxWaitMs = host.maxWaitMs;
     this.callerWaitsMs = callerWaitsMs;
@@ -80,7 +98,54 @@ export class OpenRequest implements Turn, Owner {
     this.lateReason = isCallers ? "timeout" : "max_wait";
     this.callerUid = undefined;
     this.onContinueExpected = undefined;
+    this.#bodyFault = undefined;
     this.#host = host;
+  }
+
+  /** Notes who has proven to send it. */
+  noteCaller(uid: string): void {
+    this.callerUid = uid;
+    this.connection.isProven = true;
+  }
+
+  /**
+   * Counts a piece of the body as the parser found it. Returns whether it is to be kept: a body in too many pieces is
+   * rejected, and the rest of it is dropped.
+   */
+  takePiece(bytes: number): boolean {
+    this.#pieceBytes += bytes;
+    // Most bodies are one piece.
+    if (++this.#pieces === 1) return true;
+    const { limits } = this.#host;
+    if (this.#bodyFault !== undefined) {
+      this.#host.chargeRead(this.connection, DROPPED_PIECE_US);
+      return false;
+    }
+    if (bytes < SMALL_PIECE_BYTES) this.#host.chargeRead(this.connection, PIECE_US);
+    if (this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerPiece) return true;
+    if (this.#host.takesStream(this.target)) {
+      this.#host.chargeRead(this.connection, MESSAGE_US);
+      return true;
+    }
+    this.#bodyFault = invalidRequest(`body: must arrive in pieces of ${limits.bytesPerPiece} bytes or more`, "pieces");
+    this.connection.onBodyRefused?.();
+    // Not within this event of the connection, whose request may now be answered.
+    setImmediate(() => this.#rejectBody());
+    return false;
+  }
+
+  /** Whether the rest of the body is dropped, its end too: what was kept must not pass for the whole. */
+  get isBodyRefused(): boolean {
+    return this.#bodyFault !== undefined;
+  }
+
+  /** Counts what Node holds of a body that is not read yet, in bytes. @param bytes those of its pieces */
+  countUnread(bytes: number): number {
+    return Math.max(bytes, this.#pieces * PIECE_BYTES);
+  }
+
+  #rejectBody(): void {
+    if (this.#bodyFault !== undefined) this.#request?.reject(this.#bodyFault);
   }
 
   /** Notes that it begins. */
@@ -108,6 +173,7 @@ export class OpenRequest implements Turn, Owner {
   openBody(onRejected: (error: ApiError) => void, mayPause = false): Charge {
     this.#request?.release();
     this.#request = this.#host.budgets.requests.open(this, { onRejected, mayPause });
+    this.#rejectBody();
     return this.#request;
   }
 

@@ -51,15 +51,16 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /**
  * Detects HTTP/2 with prior knowledge by its connection preface (RFC 9113, section 3.4), with which no request of
- * HTTP/1.1 begins. The whole preface is compared, because a POST begins with `P` too. A peer that sends too little
- * within `timeoutMs` is cut off.
+ * HTTP/1.1 begins. The whole preface is compared, because a POST begins with `P` too. A peer is cut off that sends too
+ * little within `protocolDetectionMs`, or more frames with the preface than a body may have pieces: Node parses all of them
+ * before requests can be counted.
  *
  * Bytes are collected from `data` events and unshifted once: to unshift them after each read would make the socket emit
  * them again without end.
  */
-export function detectProtocol(socket: Socket, timeoutMs: number, targets: ConnectionHandlers): void {
+export function detectProtocol(socket: Socket, limits: Limits, targets: ConnectionHandlers): void {
   let received: Buffer | undefined;
-  const timer = setTimeout(() => socket.destroy(), timeoutMs);
+  const timer = setTimeout(() => socket.destroy(), limits.protocolDetectionMs);
   const onError = () => socket.destroy();
   const onClose = () => clearTimeout(timer);
 
@@ -69,6 +70,10 @@ export function detectProtocol(socket: Socket, timeoutMs: number, targets: Conne
     const same = received.compare(PREFACE, 0, compared, 0, compared) === 0;
     if (same && compared < PREFACE.length) return;
     clearTimeout(timer);
+    if (same && countFrames(received) > limits.bodyPieces + received.length / limits.bytesPerPiece) {
+      socket.destroy();
+      return;
+    }
     socket.pause();
     socket.off("data", onData);
     socket.off("close", onClose);
@@ -77,10 +82,19 @@ export function detectProtocol(socket: Socket, timeoutMs: number, targets: Conne
     else targets.http1(socket);
     // Removed only now, when the server has its own handler: without one, an error would end the process.
     socket.off("error", onError);
-    if (!same) socket.resume();
   };
 
   socket.on("error", onError);
   socket.on("close", onClose);
   socket.on("data", onData);
+}
+
+/** The length of the head of a frame, which begins with the length of the rest (RFC 9113, section 4.1). */
+const FRAME_HEAD_BYTES = 9;
+
+function countFrames(received: Buffer): number {
+  let frames = 0;
+  for (let at = PREFACE.length; at + FRAME_HEAD_BYTES <= received.length; frames++)
+    at += FRAME_HEAD_BYTES + received.readUIntBE(at, 3);
+  return frames;
 }

@@ -142,7 +142,7 @@ export function noteCaller(
 ): void {
   if (caller === undefined) return;
   record.setCaller(caller.identityUid);
-  if (request !== undefined) request.callerUid = caller.identityUid;
+  request?.noteCaller(caller.identityUid);
 }
 
 const UNAVAILABLE = 14;

@@ -2,6 +2,7 @@
 // the peer stops reading.
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import { discardRest } from "./body-reader.js";
 import { createDeferral } from "./deferral.js";
 import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
 import { resetStream } from "./http2-end.js";
@@ -53,6 +54,7 @@ const write = createDeferral<CompleteResponse>(
 
 /**
  * Sends a complete response together with the others of this turn of the event loop, unless the peer has disconnected.
+ * What is left of the request is discarded.
  *
  * @param headers all fields but those of the connection; content-length is the caller's to set
  * @throws ApiError RESOURCE_EXHAUSTED when too many bytes are buffered already
@@ -63,6 +65,8 @@ export function sendComplete(
   headers: OutgoingHttpHeaders,
   body: string | Uint8Array = "",
 ): void {
+  // Here, so that no refusal can forget it: a stream whose request is not read to its end would stay open.
+  discardRest(res.req);
   if (res.headersSent || isGone(res)) return;
   // This response replaces one that was charged but not sent.
   openRequestOf(res)?.dropResponse();

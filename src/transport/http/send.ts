@@ -7,7 +7,7 @@ import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { CallContext } from "../../pipeline/call.js";
 import { buildErrorTrailers } from "./grpc-fields.js";
-import { abort, HOP_BY_HOP_FIELDS, type HttpResponse, isGone } from "./http-message.js";
+import { abort, HOP_BY_HOP_FIELDS, type HttpResponse } from "./http-message.js";
 import { recordOf } from "./request-record.js";
 import { sendComplete } from "./response-writer.js";
 
@@ -33,7 +33,6 @@ export function send(
   contentType: string | undefined,
   body: string | Uint8Array,
 ): void {
-  if (res.headersSent || isGone(res)) return;
   if (contentType !== undefined) headers["content-type"] = contentType;
   headers["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   headers["x-content-type-options"] = "nosniff";
@@ -42,7 +41,6 @@ export function send(
 
 /** Sends a response that has no body by definition. */
 export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void {
-  if (res.headersSent || isGone(res)) return;
   sendComplete(res, 204, headers);
 }
 

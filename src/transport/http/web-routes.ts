@@ -4,7 +4,7 @@ import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { WebRequest, WebResponse, WebRoute, WebRoutes } from "../../kernel/web.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
+import { mayHaveBody, readBody } from "./body-reader.js";
 import { HttpError, type HttpRequest, type HttpResponse } from "./http-message.js";
 import { formatStatusJson, sendBody, sendEmpty, sendJson } from "./send.js";
 import type { ServerSpans } from "./server-span.js";
@@ -47,7 +47,6 @@ export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOp
       record.reason ??= rejectReasonOf(cause);
       record.trace?.noteError(failure);
       const retryAfter = retryAfterOf(failure);
-      if (mayHaveBody(req)) discardRest(req);
       sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), formatStatusJson(failure), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });

@@ -1,7 +1,13 @@
 // Examples for the OpenAPI document: valid values, chosen by the names of fields. Requests have required fields and
 // those that people usually set; booleans keep their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { isDocumentedRequired, isDocumentedUnused, isUid, isUrl } from "../../codec/field-behavior.js";
+import {
+  findRequiredOneofs,
+  isDocumentedRequired,
+  isDocumentedUnused,
+  isUid,
+  isUrl,
+} from "../../codec/field-behavior.js";
 import { findWellKnownName } from "../../codec/fields.js";
 import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
@@ -70,10 +76,13 @@ function buildMessageExample(
   );
   // The only field of a request is what it is about.
   const isAlone = isBody && depth === 0 && fields.length === 1;
+  const requiredOneofs = isBody ? findRequiredOneofs(desc, comments) : [];
   for (const field of fields) {
     if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
     const isNeeded = isBody && isDocumentedRequired(field, comments);
-    const value = buildFieldValue(field, context, pathsBelow(inPath, field), depth, !isBody || isNeeded || isAlone);
+    const isChoice = field.oneof !== undefined && requiredOneofs.includes(field.oneof);
+    const isShown = !isBody || isNeeded || isChoice || isAlone;
+    const value = buildFieldValue(field, context, pathsBelow(inPath, field), depth, isShown);
     if (value === undefined && isNeeded) return depth === 0 ? example : undefined;
     if (value === undefined) continue;
     if (field.oneof) seenOneofs.add(field.oneof.name);

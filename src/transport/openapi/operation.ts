@@ -8,7 +8,7 @@ import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
 import { buildExample, buildFieldExample } from "./example.js";
 import { buildParameters } from "./parameters.js";
 import type { DocumentPath } from "./paths.js";
-import type { Schemas } from "./schema.js";
+import { findOpenOneofs, type Schemas } from "./schema.js";
 import { buildSecurity } from "./security.js";
 import { buildDescription, type Json, type Schema } from "./value-schema.js";
 
@@ -100,7 +100,8 @@ function requestBodyOf(
     form === "body" &&
     (target === undefined
       ? needs(body as DescField)
-      : target.fields.some((one) => needs(one) && !inPath.includes(one.name)));
+      : target.fields.some((one) => needs(one) && !inPath.includes(one.name)) ||
+        findOpenOneofs(target, inPath, comments).length > 0);
   return { ...(isNeeded && { required: true }), content: buildJsonContent(schema, example) };
 }
 

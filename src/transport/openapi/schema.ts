@@ -6,8 +6,9 @@
 //
 // Responses have no `additionalProperties: false`: the API may add fields within a version, and clients that validate
 // by an older document must not fail. The tests of this project add it.
-import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, type DescMessage, type DescOneof, ScalarType } from "@bufbuild/protobuf";
 import {
+  findRequiredOneofs,
   isAssigned,
   isInputOnly,
   isOutputOnly,
@@ -73,6 +74,7 @@ export function createSchemas(comments: Comments): Schemas {
   function buildMessageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
     const fields = desc.fields.filter((field) => isIncluded(field, form) && !inPath.includes(field.name));
     const required = fields.filter((field) => isAlwaysThere(field, form)).map(({ jsonName }) => jsonName);
+    const oneofs = isWholeRequest(form) ? findOpenOneofs(desc, inPath, comments) : [];
     const properties = fields.map((field) => {
       const schema = buildFieldSchema(field, form, pathsBelow(inPath, field));
       const isNullable = isIncoming(form) && !isNeeded(field, form);
@@ -83,6 +85,7 @@ export function createSchemas(comments: Comments): Schemas {
       ...buildDescription(comments(desc.typeName)),
       ...(required.length > 0 && { required }),
       properties: Object.fromEntries(properties),
+      ...(oneofs.length > 0 && { not: { anyOf: oneofs.map(buildUnsetSchema) } }),
     };
   }
 
@@ -92,7 +95,9 @@ export function createSchemas(comments: Comments): Schemas {
       .map((one) => `\`${one.jsonName}\``);
     const notes = [
       comments(`${field.parent.typeName}.${field.name}`),
-      otherMembers.length > 1 ? `At most one is set of ${otherMembers.join(", ")}.` : "",
+      otherMembers.length > 1
+        ? `${isNeededOneof(field, form) ? "Exactly" : "At most"} one is set of ${otherMembers.join(", ")}.`
+        : "",
     ];
     return {
       // Without a title, generators name the type after message and field, which may be the name of another message.
@@ -155,8 +160,12 @@ export function createSchemas(comments: Comments): Schemas {
     return isRequiredInput(field, comments) && !(form === "batch" && isSetForBatch(field, comments));
   }
 
+  function isNeededOneof({ oneof, parent }: DescField, form: Form): boolean {
+    return oneof !== undefined && isWholeRequest(form) && findRequiredOneofs(parent, comments).includes(oneof);
+  }
+
   function isAlwaysThere(field: DescField, form: Form): boolean {
-    if (form === "body" || form === "batch") return isNeeded(field, form);
+    if (isWholeRequest(form)) return isNeeded(field, form);
     return form === "answer" && isPrintedEmpty(field);
   }
 
@@ -179,6 +188,27 @@ export function pathsBelow(inPath: readonly string[], field: DescField): string[
   return inPath.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length));
 }
 
+/**
+ * The oneofs of which a body must have a member: those that are required and that the path does not set.
+ *
+ * @param inPath the paths of fields that the path sets, in the names of the proto
+ */
+export function findOpenOneofs(desc: DescMessage, inPath: readonly string[], comments: Comments): readonly DescOneof[] {
+  return findRequiredOneofs(desc, comments).filter(({ fields }) => !fields.some(({ name }) => inPath.includes(name)));
+}
+
+// Objects without any member of a oneof. Its negation says that one is there. `anyOf` with `required` would say so as
+// well, but generators make types of alternatives.
+function buildUnsetSchema({ fields }: DescOneof): Schema {
+  return { properties: Object.fromEntries(fields.map((field) => [field.jsonName, buildEmptySchema(field)])) };
+}
+
+// What is as good as no value.
+function buildEmptySchema({ enum: values, scalar }: DescField): Schema {
+  if (values !== undefined) return { enum: [values.values[0]?.name ?? "", 0, null] };
+  return scalar === ScalarType.STRING ? { type: ["string", "null"], maxLength: 0 } : { type: "null" };
+}
+
 /** Whether the field is part of the message in this use. */
 export function isIncluded(field: DescField, form: Form): boolean {
   return isIncoming(form) ? !isOutputOnly(field) : !isInputOnly(field);
@@ -191,7 +221,12 @@ function leadsToShown(desc: DescMessage, [name, ...rest]: readonly string[], for
 }
 
 function isIncoming(form: Form): boolean {
-  return form === "body" || form === "batch" || form === "patch";
+  return isWholeRequest(form) || form === "patch";
+}
+
+// Whether the form has all fields of a request that are required.
+function isWholeRequest(form: Form): boolean {
+  return form === "body" || form === "batch";
 }
 
 // Whether the elements of a list are requests, as in the batches of AIP-231 and AIP-233.

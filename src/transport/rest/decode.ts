@@ -21,7 +21,7 @@ import {
   setField,
 } from "../../codec/fields.js";
 import { readOrReject } from "../../codec/json-read-value.js";
-import { readMessage, readValue } from "../../codec/json-reader.js";
+import { isNullable, readMessage, readValue, takesNull } from "../../codec/json-reader.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
 import { decodeJsonText } from "../http/body-reader.js";
@@ -39,7 +39,7 @@ export interface ReadBody {
  *
  * @param captures the values of the path's variables
  * @param query the query without its question mark, or ""
- * @param body undefined when the rule has none; an empty body is an empty message
+ * @param body undefined when the rule has none; an empty body, and one of null, is an empty message
  * @throws ApiError INVALID_ARGUMENT; HttpError 415
  */
 export type Decode = (captures: readonly string[], query: string, body: ReadBody | undefined) => Message;
@@ -105,8 +105,15 @@ function createBodyDecoder(
     };
   }
   const read = createBodyReader(input, body, options.registry, options.strictBody);
-  return ({ bytes, contentType }) => read(decodeJsonText(bytes, contentType));
+  const isNullValue = body === "all" ? isNullable(input.typeName) : takesNull(body);
+  return ({ bytes, contentType }) => {
+    const text = decodeJsonText(bytes, contentType);
+    // Null means not set, so a request with it is one without a body.
+    return !isNullValue && NULL.test(text) ? undefined : read(text);
+  };
 }
+
+const NULL = /^[ \t\r\n]*null[ \t\r\n]*$/;
 
 function rejectOther(message: Message, variable: BoundVariable, value: unknown, body: HttpBinding["body"]): void {
   const ownName = (path: string) =>

@@ -4,7 +4,6 @@ import { formatError, httpStatusOf, retryAfterOf } from "../../codec/error-json.
 import type { MessageWriters } from "../../codec/json-wkt.js";
 import { answerError, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { CallContext } from "../../pipeline/call.js";
-import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import { abort, HttpError, type HttpRequest, type HttpResponse } from "../http/http-message.js";
 import { recordOf } from "../http/request-record.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send.js";
@@ -50,7 +49,6 @@ export function createErrorResponder({ errorDomain, writersOf, onInternalError }
     }
     const retryAfter = retryAfterOf(response);
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
-    if (mayHaveBody(req)) discardRest(req);
     const status = fault?.status ?? httpStatusOf(response.code);
     send(res, status, headers, "application/json", formatError(response, writersOf(call)));
   }

@@ -12,7 +12,7 @@ import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { discardRest, isEmptyBody, mayHaveBody, readBody, readFormText } from "../http/body-reader.js";
+import { isEmptyBody, mayHaveBody, readBody, readFormText } from "../http/body-reader.js";
 import { compress, isLarge } from "../http/content-negotiation.js";
 import { buildBindings, type HttpBinding } from "../http/http-binding.js";
 import {
@@ -190,7 +190,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const mark = target.indexOf("?");
     const path = mark < 0 ? target : target.slice(0, mark);
     const match = table.find(method, path);
-    if (match === undefined || (method === "HEAD" && isForGetAlone(match))) rejectUnknownRoute(req, res, method, path);
+    if (match === undefined || (method === "HEAD" && isForGetAlone(match))) rejectUnknownRoute(res, method, path);
     else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1), record);
   }
 
@@ -308,7 +308,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     throw invalidArgument({ field: "body", rule: "must be empty, this request takes none" });
   }
 
-  function rejectUnknownRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
+  function rejectUnknownRoute(res: HttpResponse, method: string, path: string): void {
     const allow = findMethodsAt(path);
     // A path that ends in a slash and has no route for the method names no resource, so it is 404 and not 405.
     if (allow === undefined || (path.endsWith("/") && method !== "OPTIONS")) {
@@ -317,7 +317,6 @@ export function createGateway(options: GatewayOptions): Gateway {
       throw noSuchRoute(path.slice(0, 80) + hint);
     }
     if (method === "OPTIONS") {
-      if (mayHaveBody(req)) discardRest(req);
       sendNoContent(res, { allow });
       return;
     }

@@ -12,7 +12,7 @@ import { Shares } from "../../kernel/shares.js";
 import type { MethodEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import { principalKey } from "../../pipeline/mount-options.js";
 import type { RequestRecord } from "../../telemetry/request-record.js";
-import { discardRest, mayHaveBody } from "../http/body-reader.js";
+import { discardRest } from "../http/body-reader.js";
 import { abort, type HttpRequest, type HttpResponse, isGone, isHttp2, socketAddressOf } from "../http/http-message.js";
 import { openRequestOf } from "../http/open-request.js";
 import { noteCaller } from "../http/request-record.js";
@@ -107,12 +107,11 @@ export function createConnect(
       const request = toUniversalRequest(req, res, values.set(requestKey, message), body, record);
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
-      if (mayHaveBody(req)) discardRest(req);
+      discardRest(req);
       if (response.body === undefined) rejectEmpty(response.status, handler.method, res, record);
       else await writeResponse(response, res, entry?.mounted ? undefined : errorDomain, record, webText?.answer);
     } catch (error) {
       if (isCallerGone(error)) return;
-      if (mayHaveBody(req)) discardRest(req);
       if (!res.headersSent && !isGone(res)) {
         rejectRpc(req, res, handler.method, error, record);
         return;
@@ -208,10 +207,8 @@ export function createConnect(
           .split(", ")
           .includes(req.method ?? "")
       ) {
-        if (mayHaveBody(req)) discardRest(req);
         rejectEmpty(405, target.method, res, record);
       } else if (!unary.handle(req, res, target.entry, record)) {
-        if (mayHaveBody(req)) discardRest(req);
         rejectEmpty(415, target.method, res, record);
       }
     },

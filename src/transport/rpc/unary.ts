@@ -225,8 +225,11 @@ export function createUnary(options: UnaryOptions): Unary {
   function fail(request: Request, call: UnaryCall | undefined, cause: unknown): void {
     if (isCallerGone(cause)) return;
     const { req, res, record, web } = request;
-    if (mayHaveBody(req)) discardRest(req);
-    if (isGone(res)) return;
+    if (isGone(res)) {
+      // A stream that was reset closes only when its data were read.
+      discardRest(req);
+      return;
+    }
     if (res.headersSent) {
       // The response cannot be completed.
       errorOf(cause, record);

@@ -73,7 +73,7 @@ function browser(person: string): { readonly env: Record<string, string>; readon
   writeFileSync(program, `#!/bin/sh\nprintf %s "$1" > '${opened}.new'\nmv '${opened}.new' '${opened}'\n`);
   chmodSync(program, 0o755);
   const browse = async () => {
-    await waitUntil(() => existsSync(opened), 60_000);
+    await waitUntil(() => existsSync(opened));
     return (await pick(new Agent(), readFileSync(opened, "utf8"), person)).text;
   };
   const env = { PATH: process.env.PATH ?? "", HOME: directory, BROWSER: program, DISPLAY: "" };

@@ -18,6 +18,7 @@ import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
 import { type HttpRequest, type HttpResponse, sendHttp } from "../../support/send-http.js";
+import { LIMIT_MS } from "../../support/wait-until.js";
 import { restRequest } from "../iam-clients.js";
 import { methods, nameOf } from "../iam-methods.js";
 import { codeName } from "../wire.js";
@@ -165,7 +166,7 @@ function overGrpc(url: string): RuleClient {
           (bytes: Buffer) => fromBinary(method.output, bytes),
           request,
           metadata,
-          { deadline: Date.now() + 20_000 },
+          { deadline: Date.now() + LIMIT_MS },
           (error, response) => {
             try {
               if (error) resolve(statusOf(error));
@@ -209,7 +210,7 @@ function overTransport(name: string, protocol: Protocol, transport: Transport): 
     async call(method, request, token) {
       const header = token === undefined ? {} : { authorization: `Bearer ${token}` };
       try {
-        const { message } = await transport.unary(method, undefined, 20_000, header, request);
+        const { message } = await transport.unary(method, undefined, LIMIT_MS, header, request);
         return success(method, message);
       } catch (error) {
         if (!(error instanceof ConnectError)) throw error;

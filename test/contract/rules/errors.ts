@@ -12,7 +12,7 @@ import {
 } from "./rule.js";
 
 const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
-// The rule stands first, as the specification has it.
+// The description alone adds it; the message is the same for every name.
 const MISSING_NAME = `${NAME_RULE}: name is required`;
 const TYPE = "type.googleapis.com/google.rpc.";
 const domain = "iam.127.0.0.1";
@@ -31,7 +31,7 @@ export const errors: readonly Rule[] = [
       text: /^\{"code":3,"message":"[^"]*","details":\[\{"@type":"[^"]*ErrorInfo","reason":"[^"]*","domain":"[^"]*"\},\{.*\}\]\}$/,
       json: {
         code: 3,
-        message: `Invalid argument: name: ${MISSING_NAME}`,
+        message: `Invalid argument: name: ${NAME_RULE}`,
         details: [
           { "@type": `${TYPE}ErrorInfo`, reason: "INVALID_ARGUMENT", domain, metadata: absent },
           { "@type": `${TYPE}BadRequest`, fieldViolations: [{ field: "name", description: MISSING_NAME }] },

@@ -1,4 +1,5 @@
 // The form of the table: what docs/api-rules.md says, the requests that show it, and what they must come to.
+import { invalidMessage } from "../expectations.js";
 import type { CallerName } from "./world.js";
 
 /** The protocols that every row is run over, unless it says otherwise. */
@@ -115,11 +116,11 @@ const TYPE = "type.googleapis.com/google.rpc.";
 /** INVALID_ARGUMENT with one violation per pair of field and description. */
 export function invalid(...violations: readonly Violation[]): Expectation {
   const fieldViolations = violations.map(([field, description]) => ({ field, description }));
-  const literal = violations.every((pair) => pair.every((part) => typeof part === "string"));
-  const text = violations.map((pair) => pair.join(": ")).join("; ");
+  const isLiteral = (pair: Violation): pair is readonly [string, string] =>
+    pair.every((part) => typeof part === "string");
   return {
     code: "INVALID_ARGUMENT",
-    message: literal ? `Invalid argument: ${text}` : /^Invalid argument: /,
+    message: violations.every(isLiteral) ? invalidMessage(violations) : /^Invalid argument: /,
     details: [{ "@type": `${TYPE}BadRequest`, fieldViolations }],
   };
 }

@@ -433,5 +433,51 @@ const sessions: readonly Rule[] = [
   },
 ];
 
+const revocation: readonly Rule[] = [
+  {
+    anchor: "revocation",
+    says: "people and who may update the identity revoke its tokens, and nobody else",
+    shownBy: "test/issuer/revoke-tokens.test.ts",
+    test: "is who may update the identity, and people of themselves",
+  },
+  {
+    anchor: "revocation",
+    says: "an organisation revokes the tokens of people of its own provider, and of no others",
+    shownBy: "test/issuer/revoke-tokens.test.ts",
+    test: "are not those of others: people of another provider, of none, and unknown ones are not found",
+  },
+  {
+    anchor: "revocation",
+    says: "what is revoked is refused by the next call",
+    shownBy: "test/issuer/revoke-tokens.test.ts",
+    test: "API tokens, and not those of others",
+  },
+  {
+    anchor: "revocation",
+    says: "an unknown id is accepted, and a second time without effect",
+    shownBy: "test/issuer/revoke-tokens.test.ts",
+    test: "is accepted for an unknown id, and a second time, which leaves no second row",
+  },
+  {
+    anchor: "revocation",
+    says: "an empty id is INVALID_ARGUMENT",
+    shownBy: "test/issuer/revoke-tokens.test.ts",
+    test: "is for ids of tokens: neither empty, nor a token",
+  },
+  {
+    anchor: "revocation",
+    says: "the tokens of the last owner are revoked, whose rights stay",
+    shownBy: "test/issuer/revoke-tokens.test.ts",
+    test: "includes the last owner, who keeps all rights",
+  },
+];
+
 /** Tokens, their exchange, sessions, and authorization. */
-export const tokens: readonly Rule[] = [...tokenRules, ...sessions, ...exchangeRules, ...authorization, ...questions];
+export const tokens: readonly Rule[] = [
+  ...tokenRules,
+  ...sessions,
+  ...revocation,
+  ...exchangeRules,
+  ...authorization,
+  ...questions,
+];

@@ -154,6 +154,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     await order({ do: "call", world: good, isNew: false });
     const attackers = await Promise.all(chunksOf(attacks, TOGETHER).map((names) => startAttacks(names, target)));
     service.resetPeak();
+    service.takeWorkerEnds();
     await order({ do: "begin" });
     for (const attacker of attackers) attacker.begin();
     await countTo(calls, service);
@@ -162,8 +163,10 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     const peakMib = service.peakBytes() / MIB;
     const p99Ms = JUDGES_TIMES ? 10 * undisturbed.p99Ms : undefined;
     const demands: Demands = { calls: service.alive() ? calls : 0, answered: 0.999, p99Ms };
+    const workerEnds = service.takeWorkerEnds();
     const faults = [
       ...(service.alive() ? [] : [service.ending()]),
+      ...(workerEnds === 0 ? [] : [`${workerEnds} workers ended`]),
       ...(JUDGES_TIMES && undisturbed.counted < UNDISTURBED_CALLS / 2
         ? ["the machine is too busy to measure anything"]
         : []),

@@ -2,16 +2,20 @@
 // tree or in another one.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { availableParallelism, setPriority } from "node:os";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { waitUntil } from "../../support/wait-until.js";
+import { workersOf } from "../../support/workers.js";
 
 const HERE = fileURLToPath(new URL("../../../", import.meta.url));
 const REPORT_MEMORY = new URL("./report-memory.mjs", import.meta.url).href;
 const SERVER_CPU = 0;
 const LOAD_CPU = 1;
+/** Small, so that what attacks keep on the heap ends the process as it would end one in a small container. */
+const HEAP = "--max-old-space-size=512";
 const START_MS = 30_000;
 const MEMORY_MS = 20_000;
 const LOG_LINES = 40;
@@ -19,10 +23,14 @@ const LOG_LINES = 40;
 /** The tree whose service is attacked: this one, unless HOSTILE_ROOT names another that has `node_modules`. */
 export const ROOT = process.env.HOSTILE_ROOT ?? HERE;
 
+/** How many workers the service has; undefined where it is one process. */
+export const WORKERS = process.env.HOSTILE_WORKERS;
+
 /** A running service. */
 export interface ServiceProcess {
   readonly url: string;
   readonly port: number;
+  /** Of the first process, if it has workers. */
   readonly pid: number;
   /** Where its data is. */
   readonly data: string;
@@ -30,7 +38,9 @@ export interface ServiceProcess {
   alive(): boolean;
   /** How it ended, and its last log lines; empty while it runs. */
   ending(): string;
-  /** Resident memory in bytes; 0 when it is gone. */
+  /** How many workers have ended since this was asked last; 0 where there are none. */
+  takeWorkerEnds(): number;
+  /** Resident memory in bytes, of all its processes; 0 when it is gone. */
   rssBytes(): number;
   /** The most resident memory since {@link resetPeak}, in bytes. */
   peakBytes(): number;
@@ -109,13 +119,17 @@ export function arbor(...args: readonly string[]): Promise<string> {
 /** Starts `arbor serve` on a free port of 127.0.0.1 and waits until it says that it is ready. */
 export async function startService(data: string, ...args: readonly string[]): Promise<ServiceProcess> {
   build();
-  const command = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--log-level", "warn", ...args];
-  const node = ["--expose-gc", "--import", REPORT_MEMORY, join(ROOT, "dist", "main.js")];
+  const command = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--log-level", "warn"];
+  if (WORKERS !== undefined) command.push("--workers", WORKERS);
+  command.push(...args);
+  const node = [HEAP, "--expose-gc", "--import", REPORT_MEMORY, join(ROOT, "dist", "main.js")];
   const child = spawnNode("service", [...node, ...command], { ipc: true, output: "pipe" });
   const { stdout, stderr, pid } = child;
   if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
   const log: string[] = [];
+  let workerEnds = 0;
   createInterface({ input: stderr }).on("line", (line) => {
+    if (line.includes('"msg":"a worker has ended and is replaced"')) workerEnds++;
     log.push(line.slice(0, 300));
     if (log.length > LOG_LINES) log.shift();
   });
@@ -136,15 +150,18 @@ export async function startService(data: string, ...args: readonly string[]): Pr
     });
     closed.then(() => reject(new Error(ending())), reject);
   });
+  const processes = () => [pid, ...(WORKERS === undefined ? [] : workersOf(pid))];
   const statusLine = (name: string) => {
+    let bytes = 0;
     try {
-      const kilobytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(
-        readFileSync(`/proc/${pid}/status`, "utf8"),
-      )?.[1];
-      return Number(kilobytes ?? 0) * 1024;
+      for (const one of processes()) {
+        const status = readFileSync(`/proc/${one}/status`, "utf8");
+        bytes += Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0) * 1024;
+      }
     } catch {
-      return 0;
+      // It is gone.
     }
+    return bytes;
   };
   return {
     url,
@@ -155,12 +172,17 @@ export async function startService(data: string, ...args: readonly string[]): Pr
     ending,
     rssBytes: () => statusLine("VmRSS"),
     peakBytes: () => statusLine("VmHWM"),
+    takeWorkerEnds() {
+      const ends = workerEnds;
+      workerEnds = 0;
+      return ends;
+    },
     resetPeak() {
       // Linux: 5 sets the peak back to what is resident now (proc_pid_clear_refs).
-      if (child.exitCode === null) writeFileSync(`/proc/${pid}/clear_refs`, "5");
+      if (child.exitCode === null) for (const one of processes()) writeFileSync(`/proc/${one}/clear_refs`, "5");
     },
-    memory() {
-      return new Promise((resolve, reject) => {
+    async memory() {
+      const usage = new Promise<NodeJS.MemoryUsage>((resolve, reject) => {
         const timer = setTimeout(() => reject(new Error("the service does not tell its memory")), MEMORY_MS);
         child.once("message", (usage) => {
           clearTimeout(timer);
@@ -168,6 +190,10 @@ export async function startService(data: string, ...args: readonly string[]): Pr
         });
         child.send("memory", (error) => error && reject(error));
       });
+      const [own, ...workers] = await Promise.all([usage, ...processes().slice(1).map(readWorkerMemory)]);
+      for (const worker of workers)
+        for (const [name, bytes] of Object.entries(worker)) own[name as keyof NodeJS.MemoryUsage] += bytes;
+      return own;
     },
     signal: (name) => void child.kill(name),
     async stop() {
@@ -179,4 +205,13 @@ export async function startService(data: string, ...args: readonly string[]): Pr
       clearTimeout(timer);
     },
   };
+}
+
+async function readWorkerMemory(pid: number): Promise<NodeJS.MemoryUsage> {
+  const file = join(tmpdir(), `arbor-memory-${pid}.json`);
+  rmSync(file, { force: true });
+  process.kill(pid, "SIGUSR2");
+  const text = await waitUntil(() => existsSync(file) && readFileSync(file, "utf8"), MEMORY_MS);
+  rmSync(file);
+  return JSON.parse(text) as NodeJS.MemoryUsage;
 }

@@ -4,6 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttp2, type Http2Session, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createPort } from "node:net";
+import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { detectProtocol } from "../../../src/transport/http/protocol-detection.js";
 import { groupsDocument } from "../../support/openapi/documents.js";
 
@@ -52,8 +53,11 @@ function readEnvelope(stream: ServerHttp2Stream): void {
 }
 
 const port = createPort((socket) => {
-  detectProtocol(socket, 5_000, {
-    http1: (one) => http1.emit("connection", one),
+  detectProtocol(socket, defaultLimits, {
+    http1(one) {
+      http1.emit("connection", one);
+      one.resume();
+    },
     http2: (one) => http2.emit("connection", one),
   });
 });

@@ -160,7 +160,7 @@ for (const name of wireNames) {
       await wire.call(v1.create, { group: taken, name: "a" });
       const rule = "must be a uid, such as the service assigns";
       const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
-        [wire.expectError(v1.create, { group: free }), "name: name must match ^[a-z0-9 ._-]{1,}$: name is required"],
+        [wire.expectError(v1.create, { group: free }), "name: name must match ^[a-z0-9 ._-]{1,}$"],
         [
           wire.expectError(v1.update, { group: taken, name: "a", amazon: { account: "1" } }),
           "amazon: amazon.account must be 12 digits",

@@ -157,7 +157,7 @@ for (const name of wireNames) {
       const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
         [
           wire.expectError(v1.create, { parentId }),
-          "name: name must match ^[a-z0-9 ._-]{1,}$: name is required; defaultRole: defaultRole is required; oidc: oidc is required",
+          "name: name must match ^[a-z0-9 ._-]{1,}$; defaultRole: defaultRole is required; oidc: oidc is required",
         ],
         [create(whole, world.child), "parentId: parentId must be a root group"],
         [create(whole, "nonsense"), `parentId: parentId ${uid}`],

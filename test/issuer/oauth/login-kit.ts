@@ -61,6 +61,8 @@ export interface KitOptions {
   readonly tls?: boolean;
   /** Whether a proxy removes `iss` (RFC 9207) from responses of the login provider. */
   readonly stripIss?: boolean;
+  /** Whether the login provider serves claims by UserInfo alone. */
+  readonly userInfo?: "json" | "jwt" | undefined;
   /** Origins of other providers that are trusted. */
   readonly trustedIssuers?: readonly string[];
 }
@@ -68,9 +70,9 @@ export interface KitOptions {
 /** Starts one; `change` replaces some of what it is made of. */
 export async function startLogin(
   change: (made: LoginDeps) => Partial<LoginDeps> = () => ({}),
-  { tls = false, stripIss = false, trustedIssuers = [] }: KitOptions = {},
+  { tls = false, stripIss = false, userInfo, trustedIssuers = [] }: KitOptions = {},
 ): Promise<LoginKit> {
-  const provider = await startOidcProvider({ account: alice, stripIss });
+  const provider = await startOidcProvider({ account: alice, stripIss, userInfo });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
   const settings = resolveSettings({ flags: { data: newDataDir(), tokenAlgorithm: "ES256" }, env: {} });

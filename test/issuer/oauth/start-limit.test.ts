@@ -77,7 +77,7 @@ async function begin(agent: Agent) {
 }
 
 describe("more unfinished logins than an address may have", () => {
-  it("reject no login, and store no more than the limit", { timeout: 60_000 }, async () => {
+  it("reject no login, and store no more than the limit", async () => {
     assert.deepEqual([...(await flood(MAX + 10))], ["303 /auth"]);
     assert.ok((await countUnfinished("authorization", "127.0.0.1")) <= MAX + 20, "those of the same moment");
     const agent = new Agent();
@@ -85,7 +85,7 @@ describe("more unfinished logins than an address may have", () => {
     assert.ok((await countUnfinished("authorization", "127.0.0.1")) <= MAX);
   });
 
-  it("replace those of new browsers first, and then the oldest", { timeout: 60_000 }, async () => {
+  it("replace those of new browsers first, and then the oldest", async () => {
     const [known, unknown] = [new Agent(), new Agent()];
     await known.get(`${kit.url}/activate`);
     const [goOn, isGone] = [await begin(known), await begin(unknown)];
@@ -103,7 +103,7 @@ describe("more unfinished logins than an address may have", () => {
     assert.ok((await newest()).program?.get("code"));
   });
 
-  it("replace none in which the person has signed in at the provider", { timeout: 60_000 }, async () => {
+  it("replace none in which the person has signed in at the provider", async () => {
     const forged = { cookie: `arbor-login=${"A".repeat(43)}` };
     const [agent, device] = [new Agent(), new Agent()];
     const page = await agent.get(kit.url + loginUrl());
@@ -122,7 +122,7 @@ describe("more unfinished logins than an address may have", () => {
     assert.match(approved.text, /<h1>Approved<\/h1>/);
   });
 
-  it("of one address replace none of another, nor of another kind", { timeout: 60_000 }, async () => {
+  it("of one address replace none of another, nor of another kind", async () => {
     const goOn = await begin(new Agent());
     for (let i = 0; i < MAX + 10; i++) {
       await from("127.0.3.1", loginUrl());
@@ -143,7 +143,7 @@ describe("devices", () => {
   const poll = async ({ device_code }: { readonly device_code: string }) =>
     (await postForm(`${kit.url}/oauth/token`, { grant_type: DEVICE, client_id: "robot", device_code })).body;
 
-  it("that nobody approves are replaced, but not one that somebody is approving", { timeout: 60_000 }, async () => {
+  it("that nobody approves are replaced, but not one that somebody is approving", async () => {
     const [left, wanted] = [await start("127.0.3.2"), await start("127.0.3.2")];
     const agent = new Agent();
     const page = await agent.get(`${kit.url}/activate`);

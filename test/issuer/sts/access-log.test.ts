@@ -39,7 +39,7 @@ after(async () => {
   await workloads.stop();
 });
 
-it(`logs each of ${CALLS} exchanges and no token`, { timeout: 120_000 }, async () => {
+it(`logs each of ${CALLS} exchanges and no token`, async () => {
   const { url } = app;
   const token = (claims: object) => workloads.token({ aud: url, sub: "ci", ...claims });
   const { exchange } = SecurityTokenService.method;

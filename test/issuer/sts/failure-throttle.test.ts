@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createFailureCounter } from "../../../src/issuer/sts/failure-limiter.js";
 import { createFailureThrottle, type FailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { permissionDenied, unavailable } from "../../../src/kernel/errors.js";
+import { startStopwatch } from "../../support/stopwatch.js";
 
 const LIMITS = { perName: { points: 30, seconds: 60 }, perAddress: { points: 70, seconds: 60 } };
 const reject = () => {
@@ -23,27 +24,28 @@ async function fail(limiter: FailureThrottle, count: number, address: string, na
   for (let i = 0; i < count; i++) await outcome(limiter.run(at(address, name(i)), reject));
 }
 
-const msOf = async (work: Promise<unknown>) => {
-  const start = performance.now();
+/** How long something takes, in milliseconds, and how much of it without waiting for a processor. */
+const timesOf = async (work: Promise<unknown>) => {
+  const [startMs, elapsedMs] = [performance.now(), startStopwatch()];
   await work;
-  return performance.now() - start;
+  return { ms: performance.now() - startMs, ownMs: elapsedMs() };
 };
 
 test("failures beyond the limit are slowed to 20 per second, and valid calls pass at once", async () => {
   const limiter = createFailureThrottle(LIMITS);
-  assert.ok((await msOf(fail(limiter, 30, "192.0.2.1", () => "a"))) < 500, "up to the limit nothing waits");
-  assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) > 800);
+  assert.ok((await timesOf(fail(limiter, 30, "192.0.2.1", () => "a"))).ownMs < 500, "up to the limit nothing waits");
+  assert.ok((await timesOf(fail(limiter, 20, "192.0.2.1", () => "a"))).ms > 800);
   await sleep(110);
   const good = () => outcome(limiter.run(at("192.0.2.1", "a"), () => "good"));
-  const ms = await msOf(Promise.all(Array.from({ length: 30 }, good)));
+  const { ownMs } = await timesOf(Promise.all(Array.from({ length: 30 }, good)));
   // Rejected ones would take 1.5 s.
-  assert.ok(ms < 500, `30 good ones took ${ms} ms`);
+  assert.ok(ownMs < 500, `30 good ones took ${ownMs} ms`);
 });
 
-test("a full queue rejects, and no caller waits longer than 2 s", { timeout: 20_000 }, async () => {
+test("a full queue rejects, and no caller waits longer than 2 s", async () => {
   const limiter = createFailureThrottle(LIMITS);
   await fail(limiter, 30, "192.0.2.1", () => "a");
-  const start = performance.now();
+  const elapsedMs = startStopwatch();
   const flood = await Promise.all(Array.from({ length: 60 }, () => outcome(limiter.run(at("192.0.2.1", "a"), reject))));
   const counts = [
     flood.filter((one) => one === "Permission denied").length,
@@ -51,22 +53,22 @@ test("a full queue rejects, and no caller waits longer than 2 s", { timeout: 20_
   ];
   assert.equal((counts[0] ?? 0) + (counts[1] ?? 0), 60);
   assert.ok((counts[1] ?? 0) >= 18 && (counts[0] ?? 0) >= 20, counts.join());
-  assert.ok(performance.now() - start < 3_000);
+  assert.ok(elapsedMs() < 3_000);
   const hung = Array.from({ length: 2 }, () => limiter.run(at("192.0.2.1", "a"), () => sleep(4_000)));
-  const waited = await msOf(outcome(limiter.run(at("192.0.2.1", "a"), () => "good")));
-  assert.ok(waited > 1_900 && waited < 3_000, `${waited} ms`);
+  const waited = await timesOf(outcome(limiter.run(at("192.0.2.1", "a"), () => "good")));
+  assert.ok(waited.ms > 1_900 && waited.ownMs < 3_000, `${waited.ms} ms`);
   await Promise.all(hung);
 });
 
 test("names of one address are slowed down one by one, until the address has had too many", async () => {
   const limiter = createFailureThrottle(LIMITS);
   await fail(limiter, 30, "192.0.2.1", () => "a");
-  const quick = (name: string, address = "192.0.2.1") => msOf(fail(limiter, 20, address, () => name));
-  assert.ok((await quick("b")) < 500, "another name");
-  assert.ok((await quick("a", "192.0.2.2")) < 500, "the same name of another address");
+  const take = (name: string, address = "192.0.2.1") => timesOf(fail(limiter, 20, address, () => name));
+  assert.ok((await take("b")).ownMs < 500, "another name");
+  assert.ok((await take("a", "192.0.2.2")).ownMs < 500, "the same name of another address");
   await fail(limiter, 20, "192.0.2.1", (i) => `spray ${i}`);
-  assert.ok((await quick("fresh")) > 800, "the address is over its limit, whatever is named");
-  assert.ok((await quick("c", "192.0.2.2")) < 500);
+  assert.ok((await take("fresh")).ms > 800, "the address is over its limit, whatever is named");
+  assert.ok((await take("c", "192.0.2.2")).ownMs < 500);
 });
 
 test("a name that was let in is not slowed down by the others of its address", async () => {
@@ -85,16 +87,16 @@ test("other errors are not counted", async () => {
   const down = () => Promise.reject(unavailable("now"));
   const throwError = () => Promise.reject(new TypeError("broken"));
   for (let i = 0; i < 50; i++) await outcome(limiter.run(at("192.0.2.1", "a"), i % 2 === 0 ? down : throwError));
-  assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) < 500);
+  assert.ok((await timesOf(fail(limiter, 20, "192.0.2.1", () => "a"))).ownMs < 500);
 });
 
 test("work in a transaction is counted and never waits; admission does both before", async () => {
   const limiter = createFailureThrottle(LIMITS);
   const claimant = at("192.0.2.1", "a");
-  const counted = msOf(Promise.all(Array.from({ length: 70 }, () => outcome(limiter.count(claimant, reject)))));
-  assert.ok((await counted) < 500);
-  const admitted = msOf(Promise.all(Array.from({ length: 20 }, () => limiter.admit(claimant))));
-  assert.ok((await admitted) > 800);
+  const counted = timesOf(Promise.all(Array.from({ length: 70 }, () => outcome(limiter.count(claimant, reject)))));
+  assert.ok((await counted).ownMs < 500);
+  const admitted = timesOf(Promise.all(Array.from({ length: 20 }, () => limiter.admit(claimant))));
+  assert.ok((await admitted).ms > 800);
 });
 
 test("a bounded number of names is counted, the ones counted last", () => {

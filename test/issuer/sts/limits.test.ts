@@ -9,6 +9,7 @@ import { randomIds } from "../../../src/kernel/ids.js";
 import { addressKey } from "../../../src/kernel/ip-address.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
 import { chooseScale } from "../../support/scale.js";
+import { startStopwatch } from "../../support/stopwatch.js";
 import { queryOf } from "./ask.js";
 import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
@@ -67,7 +68,7 @@ async function many(count: number, atATime: number, send: () => Promise<Answered
 }
 
 describe("exchanges", () => {
-  it("that succeed are never limited", { timeout: 120_000 }, async () => {
+  it("that succeed are never limited", async () => {
     const bearer = world.token({ sub: "ci" });
     let good = 0;
     const statuses = await many(GOOD, 16, async () => {
@@ -78,7 +79,7 @@ describe("exchanges", () => {
     assert.deepEqual([[...statuses.keys()], good], [[200], GOOD]);
   });
 
-  it("that are rejected slow their address down, and valid ones pass", { timeout: 60_000 }, async () => {
+  it("that are rejected slow their address down, and valid ones pass", async () => {
     const [good, bad] = [world.token({ sub: "ci" }), world.token({ sub: "somebody else" })];
     // Of names of its own: what one name does slows down that name alone.
     const names = Array.from({ length: 50 }, () => randomIds.newUid(world.root));
@@ -100,12 +101,12 @@ describe("exchanges", () => {
       assert.equal((await from(other, bad)).status, 403);
       assert.equal((await from(other, good)).status, 200);
     }
-    const start = performance.now();
+    const elapsedMs = startStopwatch();
     assert.equal((await from("127.0.0.2", good)).status, 200, "a good token of the same address waits, and passes");
-    assert.ok(performance.now() - start < 3_000, `${performance.now() - start} ms`);
+    assert.ok(elapsedMs() < 3_000, `${elapsedMs()} ms`);
   });
 
-  it("count together for every reason and over all protocols", { timeout: 60_000 }, async () => {
+  it("count together for every reason and over all protocols", async () => {
     const { exchange } = SecurityTokenService.method;
     const clients = rawClients(world.url);
     const request = requestOf(exchange, { aud: [world.url], identity });
@@ -133,7 +134,7 @@ describe("exchanges", () => {
     for (const client of clients) client.close();
   });
 
-  it("do not count when it is their issuer that fails", { timeout: 60_000 }, async () => {
+  it("do not count when it is their issuer that fails", async () => {
     const issuer = "http://127.0.0.1:1";
     const uid = await world.assumable({ claimMatch: { issuer, subject: "ci" } });
     const bearer = world.token({ iss: issuer, sub: "ci" });

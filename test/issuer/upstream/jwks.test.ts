@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { parseJwks, type UsableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
+import { measureLeastProcessorMs } from "../../support/stopwatch.js";
 import { goodClaims, MAX_LIFE_S, NOW_S, part, signToken, testKey } from "./foreign-issuer.js";
 import { isInvalidToken } from "./invalid-token.js";
 
@@ -156,29 +157,17 @@ for (const kid of ["same", undefined]) {
   });
 }
 
-/** Processor time of `work` in milliseconds: the least of several runs, because others use the machine too. */
-function cpuMsOf(work: () => unknown): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < 5; run++) {
-    const start = process.cpuUsage();
-    for (let i = 0; i < 4; i++) work();
-    const { user, system } = process.cpuUsage(start);
-    least = Math.min(least, (user + system) / 4_000);
-  }
-  return least;
-}
-
 test("what a full list of the slowest keys costs is bounded, however often it is used", () => {
   const slow = testKey("ES512", "slow").publicJwk;
   const listed = { keys: Array.from({ length: 1_000 }, (_, i) => ({ ...slow, kid: i % 2 === 0 ? "same" : `k${i}` })) };
-  const read = cpuMsOf(() => parseJwks(listed));
+  const read = measureLeastProcessorMs(() => parseJwks(listed));
   assert.ok(read < 2, `reading a list takes ${read} ms`);
   const stranger = testKey("ES512", "stranger");
   const forged = (kid: string | undefined) =>
     parseUpstreamToken(signToken(stranger, goodClaims(), { alg: "ES512", kid }));
   const rejectForged = (kid: string | undefined) => {
     const token = forged(kid);
-    return cpuMsOf(() =>
+    return measureLeastProcessorMs(() =>
       assert.throws(() => verifyWithKeys(token, parseJwks(listed), NOW_S * 1000, MAX_LIFE_S), BAD_SIGNATURE),
     );
   };
@@ -215,7 +204,7 @@ test("a forged token that names no key costs a few milliseconds at most, whateve
     );
     const verifyForged = () =>
       assert.throws(() => verifyWithKeys(token, keys, NOW_S * 1000, MAX_LIFE_S), BAD_SIGNATURE);
-    const ms = cpuMsOf(verifyForged);
+    const ms = measureLeastProcessorMs(verifyForged);
     // Two milliseconds on an idle machine, and room for one that is not.
     assert.ok(ms < 5, `${name}: ${ms} ms`);
   }

@@ -139,7 +139,7 @@ function beginningWithZero(key: (typeof keys)[0]): { readonly signedInput: strin
 // With RSA that takes a quarter of a second, and apart from the padding its algorithms differ in the hash alone.
 const tried = keys.filter(({ alg }) => (isCampaign ? !/^Ed|^ES512/.test(alg) : /256$|^ES384/.test(alg)));
 for (const key of tried) {
-  test(`${key.alg}: a signature that begins with a zero byte is rejected without it`, { timeout: 60_000 }, () => {
+  test(`${key.alg}: a signature that begins with a zero byte is rejected without it`, () => {
     const { signedInput, bytes } = beginningWithZero(key);
     const text = (signature: Buffer) => `${signedInput}.${signature.toString("base64url")}`;
     assert.equal(verify(text(bytes)).issuer, "https://issuer.test");

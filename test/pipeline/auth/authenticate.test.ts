@@ -9,6 +9,7 @@ import { SIGNATURE_LENGTHS, signJwt, tokenAlgorithms } from "../../../src/kernel
 import { encodeApiToken, type TokenClaims } from "../../../src/pipeline/auth/api-token.js";
 import { createAuthenticate } from "../../../src/pipeline/auth/authenticate.js";
 import { isCampaign } from "../../support/scale.js";
+import { readProcessorMs } from "../../support/stopwatch.js";
 import { encodePart } from "./token-kit.js";
 
 const issuer = "https://api.example.org";
@@ -244,11 +245,11 @@ for (const algorithm of tokenAlgorithms)
       test(`refused within ${MAX_MS} ms: ${reason}`, async () => {
         const { authenticate } = service();
         let least = Number.POSITIVE_INFINITY;
-        // The least of a few: other tests run on the same cores.
+        // The least of a few: the garbage collector lengthens others.
         for (let round = 0; round < 5; round++) {
-          const startMs = performance.now();
+          const startMs = readProcessorMs();
           await assertRejected(authenticate(`Bearer ${token}`));
-          least = Math.min(least, performance.now() - startMs);
+          least = Math.min(least, readProcessorMs() - startMs);
         }
         assert.ok(least < MAX_MS, `${least} ms`);
       });

@@ -29,6 +29,8 @@ function row(groupUid: string | null, capabilities: string | null): AccessRow {
   return {
     identityUid: principal.identityUid,
     notBefore: 0,
+    revokeTimeMs: 0,
+    revokedTokenId: null,
     keyId: null,
     providerUid: null,
     groupUid,

@@ -175,6 +175,10 @@ export const limitCases: readonly TokenCase[] = [
   ...[null, "", uid, {}, ["x"], [7], uidsOf(33)].map(
     (map): TokenCase => ({ name: `map ${JSON.stringify(map).slice(0, 30)}`, token: saying({ map }) }),
   ),
+  // Of an identity whose tokens were never revoked.
+  ...[0, -1, 1.5, "1", null, true, 1, 1_800_000_000_000].map(
+    (rev): TokenCase => ({ name: `rev ${JSON.stringify(rev)}`, token: saying({ rev }) }),
+  ),
   { name: "lim with every capability", token: saying({ lim: { cap: ALL } }), accepted: true },
   { name: "map with as many mappings as a token may have", token: saying({ map: uidsOf(32) }), accepted: true },
   { name: "map of a mapping that nobody has", token: saying({ map: [uid] }), accepted: true },

@@ -35,8 +35,8 @@ async function openEmptyTarget(t: TestContext) {
 describe("a data directory that is copied", () => {
   it("without tables is no installation", async () => {
     const source = openSqliteSource({ directory: createUnfinished(), exclusive: true });
-    assert.deepEqual([source.state.isEmpty, source.schemaMs], [true, 0]);
-    assert.throws(() => assertCopyable(source), /there is no installation in \S+arbor\.db: it has no tables of one/);
+    assert.deepEqual([source.state.isEmpty, source.state.lastSchemaMs], [true, 0]);
+    await assert.rejects(assertCopyable(source), /there is no installation in \S+arbor\.db: it has no tables of one/);
     await assert.rejects(identifySource(source, MASTER_KEY_CHECK), /there is no installation/);
     assert.equal(await source.setting(MASTER_KEY_CHECK), undefined);
     await source.close();

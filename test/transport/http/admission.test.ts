@@ -162,9 +162,9 @@ describe("a request is refused", () => {
   it("when it has waited too long, and others of its address with it; another address is served", async () => {
     const { admission, log } = start();
     for (let i = 0; i < 40; i++) put(admission, log, "many", { costMs: 10, maxWaitMs: 100 });
-    put(admission, log, "few", { maxWaitMs: 100 });
+    put(admission, log, "few");
     await untilOver(log, 41);
-    assert.ok(log.ran.includes("few"));
+    assert.ok(log.ran.indexOf("few") < 5, `it ran after ${log.ran.indexOf("few")} others`);
     assert.ok(log.refused.length > 10, `${log.refused.length} were refused`);
     assert.deepEqual(new Set(log.refused), new Set(["many max_wait"]));
     assert.equal(admission.counts.max_wait, log.refused.length);
@@ -216,26 +216,30 @@ it("an admitted request that waits again is not refused", async () => {
   assert.deepEqual(log.ran, ["again"]);
 });
 
-it("while connections wait to be accepted, half of the time is for them", async () => {
+// By a clock of its own, which calls and turns move: on a busy machine turns last as long as the machine pleases.
+it("while connections wait to be accepted, half of the time is for them", async (t) => {
+  let nowMs = 1;
+  t.mock.method(performance, "now", () => nowMs);
+  const work = async () => {
+    nowMs += 2;
+  };
   const shareWithoutCalls = async (onTurn: (admission: Admission) => void) => {
     const { admission, log } = start();
-    for (let i = 0; i < 80; i++) put(admission, log, "a", { costMs: 2 });
+    for (let i = 0; i < 80; i++) put(admission, log, "a", { work });
     let idleMs = 0;
-    const startMs = performance.now();
-    for (let nowMs = startMs; log.ran.length < 80; ) {
-      const before = log.ran.length;
+    const startMs = nowMs;
+    while (log.ran.length < 80) {
+      const [before, beganMs] = [log.ran.length, nowMs];
       onTurn(admission);
       await turn();
-      const afterMs = performance.now();
-      assert.ok(afterMs - startMs < 10_000, `only ${log.ran.length} were taken`);
-      if (log.ran.length === before) idleMs += afterMs - nowMs;
-      nowMs = afterMs;
+      nowMs += 0.1;
+      assert.ok(nowMs - startMs < 10_000, `only ${log.ran.length} were taken`);
+      if (log.ran.length === before) idleMs += nowMs - beganMs;
     }
-    return idleMs / (performance.now() - startMs);
+    return idleMs / (nowMs - startMs);
   };
   const share = await shareWithoutCalls((admission) => admission.noteConnection());
-  // A busy machine makes the turns with calls longer.
-  assert.ok(share > 0.1 && share < 0.9, `turns without calls took ${share} of the time`);
+  assert.ok(share > 0.4 && share < 0.6, `turns without calls took ${share} of the time`);
   const without = await shareWithoutCalls(() => {});
   assert.ok(without < 0.05, `without new connections ${without} of the time`);
 });

@@ -24,7 +24,7 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
   if (proxy !== undefined) addresses.addAddress(proxy);
   const budgets = createBudgets(limits);
   const connections = createConnections({
-    ...{ limits, budgets, behindProxy, hasTls: false },
+    ...{ limits, budgets, behindProxy, hasTls: false, takesStream: () => false },
     admission: createAdmission({ limits }),
     proxies: proxy === undefined ? undefined : { addresses, header: "X-Forwarded-For" },
   });
@@ -34,7 +34,7 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
     const connection = connections.accept(socket as unknown as Socket);
     assert.ok(connection);
     const headers = forwarded === undefined ? {} : { "x-forwarded-for": forwarded };
-    const request = connections.begin(connection, headers, address);
+    const request = connections.begin(connection, "/", headers, address);
     request.callerUid = caller;
     return request;
   };

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { addressKey, unmapAddress } from "../../../src/kernel/ip-address.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
 import { findPeerAddress, type TrustedProxies } from "../../../src/transport/http/peer-address.js";
+import { measureLeastProcessorMs } from "../../support/stopwatch.js";
 import { rawTcp, startServer } from "../harness.js";
 
 function trust(header: TrustedProxies["header"]): TrustedProxies {
@@ -101,10 +102,8 @@ describe("the address of a caller", () => {
     test(`${header}: a field as long as there can be takes milliseconds at most`, () => {
       for (const text of [",", '"', "\\", '\\"', "10.1.1.1,", 'for="10.1.1.1",', " ", "for=a;"]) {
         const headers = { [name]: text.repeat(16_384 / text.length) };
-        findPeerAddress(PROXY, headers, proxies);
-        const startMs = performance.now();
-        for (let i = 0; i < 5; i++) findPeerAddress(PROXY, headers, proxies);
-        assert.ok((performance.now() - startMs) / 5 < 20, text);
+        const ms = measureLeastProcessorMs(() => findPeerAddress(PROXY, headers, proxies));
+        assert.ok(ms < 20, `${ms} ms: ${text}`);
       }
     });
   }

@@ -16,6 +16,7 @@ const comments = parseComments(
             {
               name: "M",
               field: [{ name: "a" }, { name: "b" }],
+              oneofDecl: [{ name: "o" }],
               nestedType: [{ name: "N", field: [{ name: "c" }] }],
               enumType: [{ name: "F", value: [{ name: "F_ZERO" }] }],
             },
@@ -26,6 +27,7 @@ const comments = parseComments(
             location: [
               { path: [4, 0], leadingComments: " A message,\n on two lines.\n\n  And a paragraph. \n" },
               { path: [4, 0, 2, 1], leadingComments: " Field b.\n" },
+              { path: [4, 0, 8, 0], leadingComments: " One of several.\n" },
               { path: [4, 0, 3, 0, 2, 0], leadingComments: " Nested field.\n" },
               { path: [4, 0, 4, 0, 2, 0], leadingComments: " Nested value.\n" },
               { path: [5, 0], leadingComments: " An enum.\n" },
@@ -45,6 +47,7 @@ const rows: readonly [name: string, comment: string, reason: string][] = [
   ["p.M", "A message, on two lines.\n\nAnd a paragraph.", "lines are joined, paragraphs stay apart"],
   ["p.M.a", "", "no comment"],
   ["p.M.b", "Field b.", "a field"],
+  ["p.M.o", "One of several.", "a oneof"],
   ["p.M.N.c", "Nested field.", "a field of a nested message"],
   ["p.M.F.F_ZERO", "Nested value.", "a value of a nested enum"],
   ["p.E", "An enum.", "an enum"],

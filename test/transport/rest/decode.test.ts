@@ -40,6 +40,15 @@ const rows: readonly {
     json: { parent: "p", thing: {}, validateOnly: true },
     reason: "body, path and query",
   },
+  {
+    method: "CreateThing",
+    captures: ["p"],
+    body: " null\n",
+    json: { parent: "p" },
+    reason: "null: the field is unset",
+  },
+  { method: "SetTags", captures: ["u"], body: "null", json: { uid: "u" }, reason: "null for a list" },
+  { method: "Echo", captures: [], body: "null", json: {}, reason: "null for everything" },
   { method: "CreateThing", captures: ["p"], body: "", json: { parent: "p" }, reason: "no bytes: the field is unset" },
   {
     method: "CreateThing",

@@ -9,6 +9,7 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { type Harness, startHarness } from "../../support/harness.js";
+import { LIMIT_MS } from "../../support/wait-until.js";
 
 const GROUPS = "chainguard.platform.iam.v2beta1.GroupsService";
 let service: Harness;
@@ -36,7 +37,7 @@ test("health checks the service as a whole and each RPC service, without a token
 test("a health check that is rejected before its body of 5 MB has ended gets its status", async () => {
   const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
   const same = (bytes: Buffer) => bytes;
-  const [body, options] = [Buffer.alloc(5_000_000, 0x0a), { deadline: Date.now() + 5_000 }];
+  const [body, options] = [Buffer.alloc(5_000_000, 0x0a), { deadline: Date.now() + LIMIT_MS }];
   const code = await new Promise((resolve) => {
     const callback = (error: grpc.ServiceError | null) => resolve(error?.code);
     client.makeUnaryRequest("/grpc.health.v1.Health/Check", same, same, body, options, callback);

@@ -699,7 +699,7 @@ export declare type TestClaimsRequest = Message<"arbor.access.v1.TestClaimsReque
   identity: string;
 
   /**
-   * What is tested.
+   * What is tested. Required.
    *
    * @generated from oneof arbor.access.v1.TestClaimsRequest.subject
    */

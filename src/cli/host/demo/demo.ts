@@ -1,12 +1,13 @@
 // `arbor demo`: a service with an OpenID Provider to sign in with, and a sample organisation.
 import { mkdtempSync, rmSync } from "node:fs";
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type App, startApp } from "../../../app/app.js";
 import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
 import { resolveOrigin } from "../../../config/origin.js";
+import { createDirectories } from "../../../kernel/directories.js";
 import { replaceFile } from "../../shared-file.js";
 import { waitForStop } from "../serve.js";
 import {
@@ -184,7 +185,7 @@ interface DemoDirectory {
  * @throws Error for any other directory
  */
 async function openDemoDirectory(directory: string): Promise<DemoDirectory> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  createDirectories(directory, 0o700);
   const names = await readdir(directory);
   if (names.length === 0) return { directory, providerPort: 0 };
   const providerPort = names.includes(MARK) ? parsePort(await readFile(join(directory, MARK), "utf8")) : undefined;

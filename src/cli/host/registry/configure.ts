@@ -1,11 +1,12 @@
 // `arbor registry configure`: the files with which a container registry trusts this service.
 import type { JsonWebKey } from "node:crypto";
-import { chmodSync, mkdirSync, realpathSync } from "node:fs";
+import { chmodSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type Settings, SettingsError, settings as settingTable } from "../../../config/config.js";
 import { readSettingFile } from "../../../config/setting-files.js";
 import { computeLibtrustFingerprint, type KeyPair } from "../../../issuer/keys/key-generation.js";
+import { createDirectories } from "../../../kernel/directories.js";
 import { parseRegistrySecret } from "../../../kernel/files.js";
 import { formatYaml } from "../../output/format.js";
 import { replaceFile } from "../../shared-file.js";
@@ -64,7 +65,7 @@ function toJwk({ publicKey }: KeyPair): JsonWebKey {
 
 // The registry reads the bundle as another user.
 function createReadableDirectory(directory: string): void {
-  const topmost = mkdirSync(directory, { recursive: true });
+  const topmost = createDirectories(directory);
   if (topmost === undefined) return;
   const end = dirname(resolve(topmost));
   for (let path = resolve(directory); path !== end; path = dirname(path)) chmodSync(path, 0o755);

@@ -38,9 +38,11 @@ export async function verifyLogOverApi(flags: VerifyFlags): Promise<void> {
   const jwks = flags.jwks === undefined ? undefined : await readJwks(flags.jwks);
   const head = expectHead === undefined ? file && (await readState(file, scope)) : parseHead(expectHead);
   await withSession({ output: "table", ...(api && { api }), ...(tokenFile && { tokenFile }) }, async (session) => {
+    // The service says first which rows are not sealed, and then sends the entries, however long that takes.
+    const beganMs = Date.now();
     const report = await verifyRemoteLog(session.call, scope, { jwks, head: head || undefined });
     await session.output.write(`${scope}: ${formatReport(report)}\n`);
-    const warning = findWarning(report, Date.now());
+    const warning = findWarning(report, beganMs);
     if (warning !== undefined) process.stderr.write(`arbor: warning: ${scope}: ${warning}\n`);
     if (report.fault !== undefined) {
       const { seq, what } = report.fault;

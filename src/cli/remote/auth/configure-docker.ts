@@ -2,9 +2,10 @@
 // `docker-credential-arbor`, and an entry with its name to docker's configuration.
 
 import { existsSync } from "node:fs";
-import { mkdir, readFile, realpath, stat } from "node:fs/promises";
+import { readFile, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
+import { createDirectories } from "../../../kernel/directories.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { escapeControls } from "../../output/terminal.js";
@@ -78,7 +79,7 @@ export function findDockerConfigFile(env: Readonly<Record<string, string | undef
  * @throws CommandError FAILED_PRECONDITION when the file has no JSON object; it is not changed
  */
 export async function setCredentialHelper(file: string, host: string, helper: string): Promise<string | undefined> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  createDirectories(dirname(file), 0o700);
   // A symbolic link stays, and its target changes.
   const target = await realpath(file).catch(() => file);
   const mode = await stat(target).then(
@@ -134,7 +135,7 @@ async function writeHelper(binDir: string, command: readonly string[]): Promise<
   if (!before.includes(MARK)) {
     throw new CommandError(Code.FailedPrecondition, `${file} is something else; name another directory with --bin-dir`);
   }
-  await mkdir(resolve(binDir), { recursive: true });
+  createDirectories(binDir);
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
   await replaceFile(file, `#!/bin/sh\n${MARK}\nexec ${line} auth docker-credential "$@"\n`, 0o755);
   return file;

@@ -1,8 +1,9 @@
 // The file with the stored logins. Only its owner may read it, and processes change it under a lock.
-import { mkdir, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isBearerToken } from "../../../client/token-source.js";
+import { isDiskFault } from "../../../kernel/disk-errors.js";
 import { Code, CommandError } from "../../errors.js";
 import { parseJsonObject } from "../service.js";
 
@@ -81,28 +82,62 @@ export async function readCredentials(file: string): Promise<Credentials> {
   }
 }
 
+/** The file cannot be written, and `change` of {@link changeCredentials} was not called. */
+export class UnwritableCredentials extends CommandError {
+  constructor(file: string, reason: string, cause: unknown) {
+    const text = `the credentials file ${file} cannot be written: ${reason}; no login was changed or renewed`;
+    super(isDiskFault(cause) ? Code.Unavailable : Code.FailedPrecondition, text, cause);
+  }
+}
+
+/** How much larger the file may be after a change, in bytes. */
+const GROWTH_BYTES = 64 * 1024;
+
+/**
+ * Makes sure that the file can be written.
+ *
+ * @throws UnwritableCredentials when it cannot; as {@link readCredentials} does
+ */
+export async function assertWritableCredentials(file: string): Promise<void> {
+  await changeCredentials(file, (stored) => stored);
+}
+
 /**
  * Changes the content of the file, one process at a time.
  *
  * @param change returns the new content; with the same object the file is not written. Its requests must have deadlines
- * well below a minute.
- * @throws CommandError as {@link readCredentials} does, or UNAVAILABLE when other processes take too long
+ * well below the age at which a lock is stale. It is called only if there is room for what it returns, because a refresh
+ * token that is used and not stored ends its login.
+ * @throws UnwritableCredentials when the file cannot be written; CommandError as {@link readCredentials} does, or UNAVAILABLE
+ * when other processes take too long; Error when the new content could not be stored after all
  */
 export async function changeCredentials(
   file: string,
   change: (stored: Credentials) => Credentials | Promise<Credentials>,
 ): Promise<void> {
   // Loaded here, because most commands only read.
-  const { replaceFile, withLock } = await import("../../shared-file.js");
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await withLock(`${file}.lock`, async () => {
-    const stored = await readCredentials(file);
-    const next = await change(stored);
-    if (next === stored) return;
-    const logins = Object.fromEntries(next.logins);
-    const registries = Object.fromEntries(next.registries);
-    await replaceFile(file, `${JSON.stringify({ version: VERSION, logins, registries }, null, 2)}\n`, 0o600);
-  });
+  const { assertReplaceable, replaceFile, withLock } = await import("../../shared-file.js");
+  const { createDirectories } = await import("../../../kernel/directories.js");
+  let isChanging = false;
+  try {
+    createDirectories(dirname(file), 0o700);
+    await withLock(`${file}.lock`, async () => {
+      const stored = await readCredentials(file);
+      await assertReplaceable(file, formatCredentials(stored).length + GROWTH_BYTES);
+      isChanging = true;
+      const next = await change(stored);
+      if (next !== stored) await replaceFile(file, formatCredentials(next), 0o600);
+    });
+  } catch (error) {
+    const { describeFileFault } = await import("../../../kernel/files.js");
+    const reason = isChanging || error instanceof CommandError ? undefined : describeFileFault(error);
+    throw reason === undefined ? error : new UnwritableCredentials(file, reason, error);
+  }
+}
+
+function formatCredentials({ logins, registries }: Credentials): string {
+  const members = { logins: Object.fromEntries(logins), registries: Object.fromEntries(registries) };
+  return `${JSON.stringify({ version: VERSION, ...members }, null, 2)}\n`;
 }
 
 /** Returns `credentials` with another login at `api`, or without it. */

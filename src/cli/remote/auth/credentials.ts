@@ -10,6 +10,7 @@ import {
   readCredentials,
   type StoredLogin,
   setLogin,
+  UnwritableCredentials,
 } from "./credentials-file.js";
 import { isTime, parseClaims } from "./token-claims.js";
 
@@ -97,14 +98,19 @@ export async function findStoredToken(api: string): Promise<TokenSource | undefi
  * @throws CommandError UNAUTHENTICATED when there is no login, or it has ended
  */
 export async function issueTokenFor(api: string, audience: string): Promise<string> {
+  const file = findCredentialsFile();
   let token = "";
-  await changeCredentials(findCredentialsFile(), async (stored) => {
-    const login = getLogin(stored, api);
-    const renewed = await renew(api, login, audience);
-    token = renewed.token;
-    return setLogin(stored, api, { ...renewed, token: login.token });
-  });
-  return token;
+  try {
+    await changeCredentials(file, async (stored) => {
+      const login = getLogin(stored, api);
+      const renewed = await renew(api, login, audience);
+      token = renewed.token;
+      return setLogin(stored, api, { ...renewed, token: login.token });
+    });
+    return token;
+  } catch (error) {
+    return renewUnstored(error, api, getLogin(await readCredentials(file), api), audience);
+  }
 }
 
 async function getCurrentToken(file: string, api: string, rejected?: string): Promise<string> {
@@ -125,7 +131,7 @@ async function getCurrentToken(file: string, api: string, rejected?: string): Pr
     // The old token is used until it expires. But an error of storing a new login is thrown, because the login is lost.
     if (error instanceof CommandError && login.token !== rejected && isValid(login.token, Date.now()))
       return login.token;
-    throw error;
+    return renewUnstored(error, api, login, api);
   }
 }
 
@@ -154,8 +160,21 @@ export async function getRegistryToken(api: string): Promise<string> {
   } catch (error) {
     if (error instanceof CommandError && registryToken !== "" && isValid(registryToken, Date.now()))
       return registryToken;
-    throw error;
+    return renewUnstored(error, api, login, api, (await import("./registry-limit.js")).REGISTRY_CAPABILITIES);
   }
+}
+
+// Where nothing can be stored, such as in a container with a read-only home, an identity gets a token for this command alone. A
+// refresh token is good for one use, so that login would end.
+async function renewUnstored(
+  error: unknown,
+  api: string,
+  login: StoredLogin,
+  audience: string,
+  cap?: readonly string[],
+): Promise<string> {
+  if (!(error instanceof UnwritableCredentials) || login.workload === undefined) throw error;
+  return (await renew(api, login, audience, cap)).token;
 }
 
 async function renew(api: string, login: StoredLogin, audience: string, cap?: readonly string[]): Promise<StoredLogin> {

@@ -8,9 +8,9 @@ import { type ApiFlags, fetchDiscovery, resolveApi } from "../service.js";
 import { withSession } from "../session.js";
 import { findStoredToken, noteVariable } from "./credentials.js";
 import {
+  assertWritableCredentials,
   changeCredentials,
   findCredentialsFile,
-  readCredentials,
   type StoredLogin,
   setLogin,
   type Workload,
@@ -53,7 +53,7 @@ export async function loginCommand(flags: LoginFlags): Promise<void> {
   const workload = await findWorkload(api, flags);
   const file = findCredentialsFile();
   // Fails before the login if the file cannot be used.
-  await readCredentials(file);
+  await assertWritableCredentials(file);
   const login = workload ? await logInWorkload(api, workload, flags) : await logInPerson(api, flags);
   await changeCredentials(file, (stored) => setLogin(stored, api, login));
   const { subject = "somebody", expiresMs } = parseClaims(login.token);

@@ -24,6 +24,7 @@ import {
   resourceCommands,
   type Verb,
 } from "./resource-commands.js";
+import { addRevokeTokens } from "./revoke-tokens-command.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
@@ -37,7 +38,9 @@ export function addIamCommands(arbor: Command): void {
   const iam = arbor.command("iam").description("manage groups, identities, roles and related resources");
   addResourceCommands(iam, resourceCommands);
   const identities = iam.commands.find((command) => command.name() === "identities");
-  if (identities !== undefined) addTestClaims(identities);
+  if (identities === undefined) return;
+  addTestClaims(identities);
+  addRevokeTokens(identities);
 }
 
 /** Adds a command for each resource, with a subcommand for each of its methods. */

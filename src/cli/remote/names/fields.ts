@@ -46,6 +46,7 @@ const services: Readonly<Record<string, ServiceKinds>> = {
   AdvisoriesService: inGroup("advisory"),
   Advisories: inGroup("advisory"),
   Registry: repos,
+  TokensService: inGroup("identity"),
   BindingsService: { resource: "own role binding", parents: [] },
 };
 
@@ -90,6 +91,7 @@ const byMessage: Readonly<Record<string, readonly Kind[]>> = {
   "ListAccessRequest.group": ["group"],
   "TestClaimsRequest.identity": ["identity"],
   "SearchNamesRequest.group": ["group"],
+  "RevokePersonTokensRequest.identity_provider": ["identity provider"],
   "TailRequest.scope": ["group"],
   "TailRequest.subject": anyKind,
   "GetChainRequest.scope": ["group"],

@@ -2,6 +2,7 @@
 import { getTableName } from "drizzle-orm";
 import { failedPrecondition } from "../../../kernel/errors.js";
 import { tables } from "../../check/database.js";
+import { assertNoUnknownObjects } from "../../check/objects.js";
 import type { PgTls } from "../../pg/connection.js";
 import { vacuumDatabase } from "../../pg/vacuum.js";
 import type { MigrationTx } from "../data-migration.js";
@@ -28,19 +29,29 @@ export interface PgConversionOptions {
  */
 const OLD = "drizzle";
 
+/** What a conversion copies, and which servers must be stopped before. */
+export interface PgConversionPlan extends Conversion {
+  /** Each with the host that it is connected from. */
+  readonly servers: readonly string[];
+}
+
 /**
- * Says what a conversion would do, and changes nothing.
+ * Says what a conversion would do, and changes nothing. Servers may run beside it.
  *
  * @throws ApiError FAILED_PRECONDITION when the database cannot be converted
  */
-export async function planPgConversion({ url, tls }: Pick<PgConversionOptions, "url" | "tls">): Promise<Conversion> {
+export async function planPgConversion({
+  url,
+  tls,
+}: Pick<PgConversionOptions, "url" | "tls">): Promise<PgConversionPlan> {
   const database = await openPgMigration(url, tls);
   try {
     return await database.read(async (tx) => {
       await requireConvertible(tx);
       const [row] = await tx.query("SELECT current_schema() AS name");
       const counts = await countOldRows({ ...tx, oldSchema: String(row?.name) });
-      return { tables: counts.size, rows: [...counts.values()].reduce((sum, n) => sum + n, 0) };
+      const rows = [...counts.values()].reduce((sum, n) => sum + n, 0);
+      return { tables: counts.size, rows, servers: await listServers(tx) };
     });
   } finally {
     await database.close();
@@ -58,6 +69,7 @@ export async function convertPg({ url, tls, onProgress, onWait }: PgConversionOp
     const names = await database.read(async (tx) => {
       // Before anything is locked, which would keep them waiting.
       await requireConvertible(tx);
+      await requireNoServers(tx);
       return listOldTables(tx);
     });
     const converted = await database.write((tx) => convertInTx(tx, names, onProgress));
@@ -76,6 +88,7 @@ async function convertInTx(
   // Before the first query, whose snapshot must show what was committed until then.
   await tx.run(`LOCK TABLE ${names.join(", ")} IN ACCESS EXCLUSIVE MODE`);
   await requireConvertible(tx);
+  await requireNoServers(tx);
   await tx.run("DROP TRIGGER advisories_changed ON advisories");
   await tx.run("DROP FUNCTION note_advisory_change()");
   for (const name of names) await tx.run(`ALTER TABLE ${name} SET SCHEMA ${OLD}`);
@@ -100,16 +113,25 @@ async function requireConvertible(tx: MigrationTx): Promise<void> {
   const { old } = await readStateAsync(readState("pg", dataMigrations), async (sql) => tx.query(sql));
   if (old === undefined) throw failedPrecondition("DATABASE_VERSION", "the database is of version 1.0 or newer");
   if (!old.isReady) throw conversionNeeded(old);
-  // Nodes and commands that open the store name themselves, and keep connections open while they run.
+  const [database] = await tx.query("SELECT current_database() AS name");
+  await assertNoUnknownObjects(`the database ${database?.name}`, "pg", (sql) => tx.query(sql));
+}
+
+// Nodes and commands that open the store name themselves, and keep connections open while they run.
+async function listServers(tx: MigrationTx): Promise<string[]> {
   const servers = await tx.query(
     `SELECT DISTINCT application_name AS name, coalesce(host(client_addr), 'a local socket') AS host
      FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
      AND application_name ~ '^arbor/' ORDER BY 1, 2`,
   );
+  return servers.map(({ name, host }) => `${name}, from ${host}`);
+}
+
+async function requireNoServers(tx: MigrationTx): Promise<void> {
+  const servers = await listServers(tx);
   if (servers.length === 0) return;
-  const names = servers.map(({ name, host }) => `${name}, from ${host}`).join("; ");
   throw failedPrecondition(
     "SERVER_RUNS",
-    `servers use the database: ${names}; stop all of them, then run the command again`,
+    `servers use the database: ${servers.join("; ")}; stop all of them, then run the command again`,
   );
 }

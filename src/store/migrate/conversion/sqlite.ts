@@ -4,6 +4,7 @@ import { linkSync, rmSync, statSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { failedPrecondition } from "../../../kernel/errors.js";
 import { renameDurably, requireSpace, syncPath } from "../../backup/files.js";
+import { assertNoUnknownObjects } from "../../check/objects.js";
 import {
   APPLICATION_ID,
   createExecutor,
@@ -61,7 +62,7 @@ export async function planSqliteConversion(directory: string): Promise<SqliteCon
   const file = findSqliteInstallation(directory);
   const db = openExisting(file);
   try {
-    const bytes = requireConvertible(db, file, directory);
+    const bytes = await requireConvertible(db, file, directory);
     const counts = await countOldRows(createTx(db, "main"));
     const rows = [...counts.values()].reduce((sum, n) => sum + n, 0);
     return { tables: counts.size, rows, bytes, kept: keptPath(file) };
@@ -86,7 +87,7 @@ export async function convertSqlite(options: SqliteConversionOptions): Promise<S
     const reading = openExisting(file);
     let bytes: number;
     try {
-      bytes = requireConvertible(reading, file, directory);
+      bytes = await requireConvertible(reading, file, directory);
     } finally {
       reading.close();
     }
@@ -129,10 +130,12 @@ function keepOthersOut(directory: string): () => void {
 }
 
 // Returns how many bytes must be free.
-function requireConvertible(db: SqliteDatabase, file: string, directory: string): number {
-  const { old } = readStateSync(readState("sqlite", dataMigrations), (sql) => db.prepare(sql).all() as SqlRow[]);
+async function requireConvertible(db: SqliteDatabase, file: string, directory: string): Promise<number> {
+  const query = (sql: string) => db.prepare(sql).all() as SqlRow[];
+  const { old } = readStateSync(readState("sqlite", dataMigrations), query);
   if (old === undefined) throw failedPrecondition("DATABASE_VERSION", `${file} is a database of version 1.0 or newer`);
   if (!old.isReady) throw conversionNeeded(old);
+  await assertNoUnknownObjects(file, "sqlite", async (sql) => query(sql));
   const [kept, found] = [keptPath(file), statSync(keptPath(file), { throwIfNoEntry: false })];
   if (found !== undefined && found.ino !== statSync(file).ino) {
     const rule = `${kept} exists, and would be replaced by the database of now: move or delete it`;

@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { AccessService, type ListSubjectsRequest } from "#gen/arbor/access/v1/access_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { startStopwatch } from "../../../support/stopwatch.js";
 import { startFakeService } from "../iam/fake-service.js";
 import { type AccessWorld, startAccessWorld } from "./access-world.js";
 
@@ -115,12 +116,12 @@ describe("the question who can grant it", () => {
         },
       });
     });
-    const startMs = performance.now();
+    const [startMs, elapsedMs] = [performance.now(), startStopwatch()];
     const env = { ARBOR_API: service.url, ARBOR_TOKEN: "a.b.c" };
     const { stderr } = await world.arbor(env, "iam", "groups", "update", uid, "--description", "x");
-    const ms = performance.now() - startMs;
+    const [ms, ownMs] = [performance.now() - startMs, elapsedMs()];
     await service.stop();
-    return { requests, stderr, ms };
+    return { requests, stderr, ms, ownMs };
   }
 
   const subjects = [{ subject: { case: "identity" as const, value: { uid, name: "", email: "a@acme.example" } } }];
@@ -139,7 +140,7 @@ describe("the question who can grant it", () => {
     assert.doesNotMatch(before.stderr, HINT);
     const slow = await ask(() => new Promise(() => {}));
     assert.equal(slow.stderr, before.stderr);
-    assert.ok(slow.ms >= 1_900 && slow.ms < 10_000, `${slow.ms}`);
+    assert.ok(slow.ms >= 1_900 && slow.ownMs < 10_000, `${slow.ms}`);
     const failing = await ask(async () => {
       throw new ConnectError("no such method", Code.Unimplemented);
     });

@@ -285,7 +285,7 @@ describe("arbor auth login", () => {
     });
     test.after(() => child.kill());
     const [url = ""] = await waitForOutput(/http:\S+/);
-    await waitUntil(() => existsSync(opened) || child.exitCode !== null, 60_000);
+    await waitUntil(() => existsSync(opened) || child.exitCode !== null);
     assert.equal(readFileSync(opened, "utf8"), url);
     assert.equal((await visit(await callbackOf(new URL(url)))).status, 200);
     assert.equal((await ended).code, 0);

@@ -90,7 +90,7 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
   updateTime?: Timestamp | undefined;
 
   /**
-   * How the identity is assumed. Required for an identity in a group. An update
+   * How the identity is assumed. Required on create; people have none. An update
    * may replace a claim match by an AWS identity, or the reverse. Static keys
    * and service principals cannot be replaced.
    *
