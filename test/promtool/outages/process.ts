@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { Agent, get } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { execFileSync, spawn } from "../../support/child-process.js";
@@ -97,29 +98,27 @@ async function freezeReplacements(service: Started, count: number): Promise<void
   }, 60_000);
 }
 
-/** Sends requests over some connections, a hundred at a time, before those before are answered. */
-function keepBusy({ url }: Started, connections: number, defer: Defer): void {
-  const { hostname, port } = new URL(url);
-  const requests = "GET /nothing HTTP/1.1\r\nHost: arbor.example\r\n\r\n".repeat(100);
+const BASE = ["--base-url", "https://arbor.example"];
+
+/** Creates a data directory with an organisation and a token of its owner, for a service with the settings of `BASE`. */
+async function bootstrap() {
+  const data = tempDir();
+  const made = await runCommand(["bootstrap", "--org", "acme.example", "--json", "--data", data, ...BASE]);
+  return { data, ...(JSON.parse(made.stdout) as { group: string; token: string }) };
+}
+
+/** Lists roles over some connections, on each of them as soon as the list before is there. */
+function keepBusy({ url }: Started, token: string, connections: number, defer: Defer): void {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const options = { agent, headers: { authorization: `Bearer ${token}` } };
   let isOver = false;
-  const sockets = new Set<Socket>();
-  const open = () => {
-    const socket = connect(Number(port), hostname).on("error", () => {});
-    const send = () => {
-      while (!socket.destroyed && socket.write(requests));
-    };
-    socket.on("connect", send).on("drain", send).resume();
-    // The service closes a connection after some requests.
-    socket.on("close", () => {
-      sockets.delete(socket);
-      if (!isOver) open();
-    });
-    sockets.add(socket);
+  const send = () => {
+    if (!isOver) get(`${url}/iam/v2beta1/roles`, options, (res) => res.resume().on("close", send)).on("error", send);
   };
-  for (let i = 0; i < connections; i++) open();
+  for (let i = 0; i < connections; i++) send();
   defer(() => {
     isOver = true;
-    for (const socket of sockets) socket.destroy();
+    agent.destroy();
   });
 }
 
@@ -211,10 +210,11 @@ export const processOutages: Outages = {
     alerts: ["ArborEventLoopBusy"],
     gapMs: 4_000,
     async run(recording, defer) {
-      const service = await startProcess(defer, { settings: ["--access-log", "off"] });
+      const { data, token } = await bootstrap();
+      const service = await startProcess(defer, { data, settings: ["--access-log", "off", ...BASE] });
       await recording.scrape(service.metrics, WELL);
       recording.beginOutage();
-      keepBusy(service, 2, defer);
+      keepBusy(service, token, 300, defer);
       // What a machine with other work measures varies: it may take longer until the rate was high all the time.
       await recording.scrape(service.metrics, 18);
       do await recording.scrape(service.metrics, 4);
@@ -235,12 +235,8 @@ export const processOutages: Outages = {
   "addresses have more connections open than the process may have": {
     alerts: ["ArborConnectionsFull"],
     async run(recording, defer) {
-      const data = tempDir();
-      const base = ["--data", data, "--base-url", "https://arbor.example"];
-      const made = await runCommand(["bootstrap", "--org", "acme.example", "--json", ...base]);
-      const { group, token } = JSON.parse(made.stdout) as { group: string; token: string };
-      const settings = ["--base-url", "https://arbor.example"];
-      const service = await startProcess(defer, { data, settings, wrapper: ["prlimit", "--nofile=300:300"] });
+      const { data, group, token } = await bootstrap();
+      const service = await startProcess(defer, { data, settings: BASE, wrapper: ["prlimit", "--nofile=300:300"] });
       const { hostname, port } = new URL(service.url);
       const head = [
         `POST /iam/v2beta1/groups/${group} HTTP/1.1`,
