@@ -1,12 +1,15 @@
-// Metrics whose values are in the database: jobs, keys and the audit log. A scrape reads them, waits for them for a
-// limited time, and keeps them for some seconds.
+// Metrics whose values are in the database: jobs, keys, the audit log and the delivery of events. Every process reads the
+// same. A scrape reads them, waits for them for a limited time, and keeps them for some seconds.
 
 import { waitAtMost } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
 import type { UnsealedCount } from "../store/audit/chain.js";
+import type { WaitingCount } from "../store/events/deliveries.js";
+import type { StateCount } from "../store/events/positions.js";
 import type { Store } from "../store/store.js";
+import type { DeliveryState, SuspendReason } from "../store/tables/events.js";
 import type { JobRow } from "../store/tables/schema.js";
-import type { KeyRow } from "../store/tables/tokens.js";
+import type { KeyPurpose, KeyRow, KeyState } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import type { FamilyName } from "../telemetry/metrics/families.js";
 import { readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
@@ -19,6 +22,12 @@ const FRESH_MS = 5_000;
  * SQLite.
  */
 const NEWEST_ROWS = 5_000;
+/** The most waiting events that are counted, which takes a millisecond or two. */
+const MAX_WAITING = 1_000;
+const keyPurposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit", "registry"];
+const keyStates: readonly KeyState[] = ["pending", "active", "verify"];
+/** Values of the label `longer_than`, in milliseconds. */
+const failingTimes = { "10m": 600_000, "1h": 3_600_000, "6h": 21_600_000 } as const;
 
 export interface DatabaseMetricsDeps {
   readonly store: Pick<Store, "read">;
@@ -37,7 +46,15 @@ interface StoredValues {
   readonly jobs: readonly JobRow[];
   readonly keys: readonly KeyRow[];
   readonly unsealed: UnsealedCount;
-  readonly subscriptions: ReadonlyMap<string, number>;
+  readonly events: StoredEvents;
+}
+
+/** The delivery of events of all organisations. */
+interface StoredEvents {
+  readonly states: readonly StateCount[];
+  readonly failing: Readonly<Record<keyof typeof failingTimes, number>>;
+  readonly waiting: WaitingCount;
+  readonly unsentMs: number | undefined;
 }
 
 /**
@@ -45,13 +62,14 @@ interface StoredValues {
  */
 export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
   const { store, clock, holder, waitMs = WAIT_MS, freshMs = FRESH_MS } = deps;
+  const startMs = clock();
   let current: StoredValues | undefined;
   let readMs = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
 
   async function read(): Promise<void> {
     try {
-      current = await store.read(readStoredValues);
+      current = await store.read((tx) => readStoredValues(tx, clock()));
       readMs = performance.now();
     } catch {
       current = undefined;
@@ -64,6 +82,17 @@ export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
     reading ??= read();
     // Old values would mislead; the next scrape waits for the same read.
     if (!(await waitAtMost(reading, waitMs))) current = undefined;
+  }
+
+  const ageOf = (sinceMs: number | null | undefined) => (sinceMs ? Math.max(0, clock() - sinceMs) / 1000 : 0);
+
+  // A job without a row, or whose first run does not end, is due since this process started.
+  function* readOverdue({ jobs, nowMs }: StoredValues) {
+    const rows = new Map(jobs.map((row) => [row.name, row]));
+    for (const name of deps.jobs()) {
+      const dueMs = rows.get(name)?.nextTimeMs;
+      yield { value: dueMs == null ? ageOf(startMs) : Math.max(0, nowMs - dueMs) / 1000, labels: { job_name: name } };
+    }
   }
 
   const byJob = (name: FamilyName, readRow: (row: JobRow, nowMs: number) => number | undefined): Source => ({
@@ -84,14 +113,22 @@ export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
     byJob("arbor_job_leased", (row, nowMs) => Number(isLeased(row, nowMs))),
     byJob("arbor_job_last_run_timestamp_seconds", (row) => toSeconds(row.startTimeMs)),
     byJob("arbor_job_last_duration_seconds", (row) => toSeconds(row.durationMs)),
-    byJob("arbor_job_overdue_seconds", (row, nowMs) => Math.max(0, nowMs - (row.nextTimeMs ?? nowMs)) / 1000),
+    { name: "arbor_job_overdue_seconds", collect: () => (current === undefined ? [] : readOverdue(current)) },
     byJob("arbor_job_failures", (row) => row.failures),
     {
       name: "arbor_signing_keys",
       collect: () => (current === undefined ? [] : countKeys(current.keys)),
     },
     readValues("arbor_signing_key_change_timestamp_seconds", "state", () => current && findNextChanges(current.keys)),
-    readValues("arbor_event_subscriptions", "state", () => current && countByState(current.subscriptions)),
+    readValues("arbor_event_subscriptions", "state", () => current && countByState(current.events.states)),
+    readValues("arbor_event_subscriptions_failing", "longer_than", () => current?.events.failing),
+    readValues("arbor_event_subscriptions_suspended", "reason", () => current && countByReason(current.events.states)),
+    readValue("arbor_events_waiting", () => current?.events.waiting.n),
+    readValues(
+      "arbor_event_oldest_seconds",
+      "waits_for",
+      () => current && { retry: ageOf(current.events.waiting.oldestMs), unsent: ageOf(current.events.unsentMs) },
+    ),
     readValue("arbor_audit_unsealed_rows", () => current?.unsealed.rows),
     readValue("arbor_audit_sealer_lag_seconds", () => {
       const oldestMs = current?.unsealed.oldestTimeMs;
@@ -102,35 +139,51 @@ export function createDatabaseMetrics(deps: DatabaseMetricsDeps) {
   return { refresh, sources };
 }
 
-async function readStoredValues(tx: Tx): Promise<StoredValues> {
+async function readStoredValues(tx: Tx, clockMs: number): Promise<StoredValues> {
   return {
     nowMs: await tx.jobs.nowMs(),
     jobs: await tx.jobs.list(),
     keys: await tx.keys.list(),
     unsealed: await tx.auditChain.countUnsealed(NEWEST_ROWS),
-    subscriptions: await tx.eventPositions.countStates(),
+    events: await readStoredEvents(tx, clockMs),
   };
 }
 
-function countByState(found: ReadonlyMap<string, number>): Record<string, number> {
-  return { live: 0, failing: 0, stalled: 0, suspended: 0, ...Object.fromEntries(found) };
+async function readStoredEvents({ eventPositions, eventDeliveries }: Tx, clockMs: number): Promise<StoredEvents> {
+  const failing = { "10m": 0, "1h": 0, "6h": 0 };
+  for (const [time, ms] of Object.entries(failingTimes) as [keyof typeof failing, number][])
+    failing[time] = await eventPositions.countFailing(clockMs - ms);
+  return {
+    states: await eventPositions.countStates(),
+    failing,
+    waiting: await eventDeliveries.countWaiting(MAX_WAITING),
+    unsentMs: await eventPositions.findOldestUnsent(),
+  };
+}
+
+function countByState(found: readonly StateCount[]): Record<string, number> {
+  const counts: Record<DeliveryState, number> = { live: 0, failing: 0, stalled: 0, suspended: 0 };
+  for (const { state, n } of found) counts[state] += n;
+  return counts;
+}
+
+function countByReason(found: readonly StateCount[]): Record<string, number> {
+  const counts: Record<Exclude<SuspendReason, "">, number> = { caller: 0, gone: 0, failed: 0, backlog: 0 };
+  for (const { suspendReason, n } of found) if (suspendReason !== "") counts[suspendReason] += n;
+  return counts;
 }
 
 function toSeconds(ms: number | null): number | undefined {
   return ms === null ? undefined : ms / 1000;
 }
 
+// What there is none of has the value 0: an alert for a key that is missing could not read a series that is missing.
 function countKeys(keys: readonly KeyRow[]) {
-  const counts = new Map<
-    string,
-    { value: number; readonly labels: { readonly purpose: string; readonly state: string } }
-  >();
-  for (const { purpose, state } of keys) {
-    const known = counts.get(`${purpose} ${state}`);
-    if (known === undefined) counts.set(`${purpose} ${state}`, { value: 1, labels: { purpose, state } });
-    else known.value++;
-  }
-  return counts.values();
+  const count = (purpose: KeyPurpose, state: KeyState) =>
+    keys.filter((row) => row.purpose === purpose && row.state === state).length;
+  return keyPurposes.flatMap((purpose) =>
+    keyStates.map((state) => ({ value: count(purpose, state), labels: { purpose, state } })),
+  );
 }
 
 function findNextChanges(keys: readonly KeyRow[]): Record<string, number> {

@@ -67,6 +67,7 @@ export async function openMetrics(
     sources.push(
       eventLoopSource,
       readValue("arbor_workers", () => 1),
+      readValue("arbor_workers_configured", () => 1),
       readValue("arbor_worker_exits_total", () => 0),
       readValue("arbor_worker_scrapes_missed_total", () => 0),
       readValue("arbor_worker_connections_refused_total", () => 0),

@@ -8,6 +8,7 @@ import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
 import { auditRow } from "../audit/log-kit.js";
 import { parseMetrics } from "../support/metrics.js";
 import { memoryDir } from "../support/temp-dir.js";
+import { testEventMetrics } from "./event-metrics-suite.js";
 
 const NOW = 1_700_000_000_000;
 
@@ -47,6 +48,33 @@ test("jobs and leases of this node and of others; unknown jobs have no metrics",
   assert.equal(metrics.sum("arbor_job_leader", { job_name: "unknown" }), undefined);
   await store.close();
 });
+
+test("a job that has never run, or whose first run does not end, is due since the start", async () => {
+  const store = openSqlite({ directory: memoryDir(), clock: () => NOW });
+  await store.write((tx) => tx.jobs.put({ ...job("mine", "me", NOW + 1000), startTimeMs: null, nextTimeMs: null }));
+  let nowMs = NOW;
+  const metrics = createDatabaseMetrics({
+    ...{ store, clock: () => nowMs, holder: "me", jobs: () => new Set(["mine", "theirs"]), freshMs: 0 },
+  });
+  const renderer = createRenderer(metrics.sources, { prepare: metrics.refresh });
+  const read = async () => parseMetrics((await renderer.render("prometheus")).text);
+  assert.equal((await read()).sum("arbor_job_overdue_seconds"), 0);
+  nowMs += 600_000;
+  const late = await read();
+  for (const job_name of ["mine", "theirs"]) assert.equal(late.sum("arbor_job_overdue_seconds", { job_name }), 600);
+  await store.close();
+});
+
+test("keys of every purpose and state are counted, also those that are not there", async () => {
+  const store = openSqlite({ directory: memoryDir(), clock: () => NOW });
+  const metrics = await measure(store)();
+  const keys = metrics.samples.filter(({ name }) => name === "arbor_signing_keys");
+  assert.deepEqual([keys.length, metrics.sum("arbor_signing_keys")], [12, 0]);
+  assert.equal(metrics.sum("arbor_signing_keys", { purpose: "api-token", state: "active" }), 0);
+  await store.close();
+});
+
+testEventMetrics(async () => openSqlite({ directory: memoryDir(), clock: () => NOW }));
 
 test("unsealed rows are counted, and the oldest one is the lag", async () => {
   const store = openSqlite({ directory: memoryDir(), clock: () => NOW });

@@ -1,7 +1,7 @@
 // The metrics of a whole service.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -22,6 +22,22 @@ import { memoryDir } from "../support/temp-dir.js";
 const dashboard = readFileSync(join(PROJECT, "deploy/grafana/arbor.json"), "utf8");
 const rules = readFileSync(join(PROJECT, "deploy/prometheus/alerts.yml"), "utf8");
 const page = readFileSync(join(PROJECT, "docs/observability.md"), "utf8");
+const pages = readdirSync(join(PROJECT, "docs"))
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => readFileSync(join(PROJECT, "docs", name), "utf8"))
+  .join("\n");
+
+/** The queries of a dashboard, as one text. */
+function readQueries(json: string): string {
+  const { panels } = JSON.parse(json) as { panels: { targets?: { expr: string }[] }[] };
+  return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)).join("\n");
+}
+
+/** The metrics that texts name and no query reads. */
+function findWithoutPanel(texts: readonly string[], queries: string, served: ReadonlyMap<string, string>): string[] {
+  const shown = metricNamesIn(queries);
+  return [...metricNamesIn(texts.join("\n"))].filter((name) => served.has(name) && !shown.has(name)).sort();
+}
 
 describe("a service", () => {
   let harness: Harness;
@@ -54,6 +70,14 @@ describe("a service", () => {
       assert.ok(page.includes(row), `docs/observability.md lacks: ${row}`);
     }
     assert.ok(!types.has("arbor_requests_planted_total"), "the control: a name that is not served");
+  });
+
+  test("every metric that a rule or a page names has a panel on the dashboard", async () => {
+    const { types } = await scrape(harness.app.metricsUrl);
+    const queries = readQueries(dashboard);
+    assert.deepEqual(findWithoutPanel([rules, pages, ...Object.keys(families)], queries, types), []);
+    const without = queries.replaceAll("arbor_workers_configured", "up");
+    assert.deepEqual(findWithoutPanel([rules], without, types), ["arbor_workers_configured"], "the control");
   });
 
   test("the public port has no metrics", async () => {

@@ -6,6 +6,7 @@ import { createDatabaseMetrics } from "../../src/app/database-metrics.js";
 import { openPg } from "../../src/store/pg/open.js";
 import type { Store } from "../../src/store/store.js";
 import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
+import { testEventMetrics } from "../app/event-metrics-suite.js";
 import { auditRow } from "../audit/log-kit.js";
 import { parseMetrics } from "../support/metrics.js";
 import { newDatabase } from "./databases.js";
@@ -40,6 +41,8 @@ test("commits, conflicts and connections are counted", async () => {
   });
   assert.equal(await reading, 1);
 });
+
+testEventMetrics(async () => openPg({ url: await newDatabase(), poolSize: 2 }));
 
 test("a scrape is answered while a lock keeps the database from answering", async () => {
   await store.write((tx) => tx.audit.append(auditRow("r", { timeMs: Date.now() - 5_000 })));

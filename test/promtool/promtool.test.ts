@@ -11,7 +11,6 @@ import { tempDir } from "../support/temp-dir.js";
 import { startPrometheus } from "./prometheus.js";
 
 const RULES = join(PROJECT, "deploy/prometheus/alerts.yml");
-const RULE_TESTS = join(PROJECT, "deploy/prometheus/alerts.test.yml");
 
 let harness: Harness;
 let metrics: string;
@@ -42,11 +41,6 @@ test("promtool check rules finds a fault: the control", () => {
   const file = join(tempDir(), "rules.yml");
   writeFileSync(file, "groups: [{ name: a, rules: [{ alert: A, expr: 'rate(x' }] }]");
   assert.notEqual(promtool(["check", "rules", file]).status, 0);
-});
-
-test("promtool test rules", () => {
-  const { status, output } = promtool(["test", "rules", RULE_TESTS]);
-  assert.equal(status, 0, output);
 });
 
 test("promtool check metrics", () => {

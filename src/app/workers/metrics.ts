@@ -18,6 +18,7 @@ const OF_PARENT = new Set([
   "arbor_scrape_duration_seconds",
   "arbor_scrape_longest_slice_seconds",
   "arbor_workers",
+  "arbor_workers_configured",
   "arbor_worker_connections_refused_total",
   "arbor_worker_exits_total",
   "arbor_worker_scrapes_missed_total",

@@ -138,6 +138,7 @@ async function openParent(options: ParentOptions, opened: Opened): Promise<Servi
   opened.add(metrics.close);
   metrics.add(
     readValue("arbor_workers", () => workforce.ready().length),
+    readValue("arbor_workers_configured", () => count),
     readValue("arbor_worker_exits_total", () => workforce.exits),
     readValue("arbor_worker_scrapes_missed_total", scrapes.countMissed),
     readValue("arbor_worker_connections_refused_total", () => connections.refused),

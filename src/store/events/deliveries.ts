@@ -1,5 +1,5 @@
 // Events that sinks have not accepted: those that wait for another attempt, and dead letters.
-import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, min, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, min, ne, type SQL, sql } from "drizzle-orm";
 import type { Awaitable } from "../awaitable.js";
 import { deleteRows, putRow, selectRows } from "../rows.js";
 import {
@@ -12,7 +12,7 @@ import {
   toNumber,
   value,
 } from "../statement.js";
-import type { EventDeliveryRow } from "../tables/events.js";
+import type { DeliveryState, EventDeliveryRow } from "../tables/events.js";
 import type { Tables } from "../tables/schema.js";
 
 /** A delivery with its event; what the log has no more of is null. */
@@ -44,6 +44,25 @@ const counted = (condition: (t: Tables) => SQL) =>
   );
 const countWaiting = counted(isWaiting);
 const countDead = counted(isDead);
+
+// Nothing is attempted of suspended subscriptions, for which events wait for as long as they are there. SQLite takes the tables
+// of a cross join in their order, and so reads the rows of the others alone.
+const waitingOfAll = statement<{ limit: number }, WaitingCount>((q, t) => {
+  const first = q
+    .select({ sinceMs: t.eventDeliveries.sinceMs })
+    .from(t.eventPositions)
+    .crossJoin(t.eventDeliveries)
+    .where(
+      and(
+        ne(t.eventPositions.state, sql`'suspended'` as unknown as DeliveryState),
+        eq(t.eventDeliveries.subscriptionUid, t.eventPositions.subscriptionUid),
+        isWaiting(t),
+      ),
+    )
+    .limit(rowLimit("limit"))
+    .as("first");
+  return q.select({ n: toNumber(sql`count(*)`), oldestMs: min(first.sinceMs) }).from(first);
+});
 
 const selectListed = (q: Sql, t: Tables) =>
   q
@@ -120,6 +139,13 @@ const firstSince = statement<{ rootUid: string; timeMs: number }, { seq: number 
     .where(inArray(t.auditChain.auditId, first));
 });
 
+/** The events of all subscriptions that wait for another attempt. */
+export interface WaitingCount {
+  readonly n: number;
+  /** Since when the oldest one waits; null where there is none. */
+  readonly oldestMs: number | null;
+}
+
 /** How many events wait and how many are dead letters. */
 export interface DeliveryCounts {
   readonly waiting: number;
@@ -150,6 +176,11 @@ export class EventDeliveries extends TransactionPart {
     const waits = await this.first(countWaiting, { subscriptionUid });
     const dead = await this.first(countDead, { subscriptionUid });
     return { waiting: waits?.n ?? 0, dead: dead?.n ?? 0 };
+  }
+
+  /** Counts the events that wait for another attempt, at most `limit`; those of suspended subscriptions are left out. */
+  async countWaiting(limit: number): Promise<WaitingCount> {
+    return (await this.first(waitingOfAll, { limit })) ?? { n: 0, oldestMs: null };
   }
 
   /** A page of the deliveries of a subscription in the order of their events: all, or those of one state. */

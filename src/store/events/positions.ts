@@ -10,6 +10,7 @@ import {
   type Sql,
   statement,
   TransactionPart,
+  toNumber,
   value,
 } from "../statement.js";
 import type { DeliveryState, EventPositionRow, SuspendReason } from "../tables/events.js";
@@ -21,6 +22,13 @@ export interface SubscribedPosition extends EventPositionRow {
   readonly sink: string;
   /** The last sealed entry of the organisation; 0 where there is none. */
   readonly headSeq: number;
+}
+
+/** How many subscriptions have a state, and for suspended ones a reason. */
+export interface StateCount {
+  readonly state: DeliveryState;
+  readonly suspendReason: SuspendReason;
+  readonly n: number;
 }
 
 /** What changes of a position. */
@@ -124,11 +132,33 @@ const missing = statement<{ limit: number }, { uid: string }>((q, t) =>
     .where(isNull(t.eventPositions.subscriptionUid))
     .limit(rowLimit("limit")),
 );
-const states = statement<object, { state: DeliveryState; n: number }>((q, t) =>
+const states = statement<object, StateCount>((q, t) =>
   q
-    .select({ state: t.eventPositions.state, n: sql<number>`count(*)`.mapWith(Number) })
+    .select({
+      state: t.eventPositions.state,
+      suspendReason: t.eventPositions.suspendReason,
+      n: toNumber(sql`count(*)`),
+    })
     .from(t.eventPositions)
-    .groupBy(t.eventPositions.state),
+    .groupBy(t.eventPositions.state, t.eventPositions.suspendReason),
+);
+const countFailing = statement<{ sinceMs: number }, { n: number }>((q, t) =>
+  q
+    .select({ n: toNumber(sql`count(*)`) })
+    .from(t.eventPositions)
+    .where(and(isActive(t), lte(t.eventPositions.failingSinceMs, value("sinceMs")))),
+);
+// The position of a subscription stands before the first entry that is neither delivered, nor waits in a row of its own.
+const oldestUnsent = statement<object, { timeMs: number | null }>((q, t) =>
+  q
+    .select({ timeMs: min(t.audit.timeMs) })
+    .from(t.eventPositions)
+    .innerJoin(
+      t.auditChain,
+      and(eq(t.auditChain.rootUid, t.eventPositions.rootUid), sql`${t.auditChain.seq} = ${t.eventPositions.seq} + 1`),
+    )
+    .innerJoin(t.audit, eq(t.audit.id, t.auditChain.auditId))
+    .where(and(isActive(t), ne(t.eventPositions.state, sql`'stalled'` as unknown as DeliveryState))),
 );
 
 /** The positions. A node that delivers moves them; callers suspend, resume and move them back. */
@@ -195,7 +225,20 @@ export class EventPositions extends TransactionPart {
   }
 
   /** How many subscriptions are in each state. */
-  async countStates(): Promise<ReadonlyMap<DeliveryState, number>> {
-    return new Map((await this.all(states, {})).map(({ state, n }) => [state, n]));
+  countStates(): Awaitable<StateCount[]> {
+    return this.all(states, {});
+  }
+
+  /** How many subscriptions have accepted nothing since a time; suspended ones are not counted. */
+  async countFailing(sinceMs: number): Promise<number> {
+    return (await this.first(countFailing, { sinceMs }))?.n ?? 0;
+  }
+
+  /**
+   * The time of the oldest entry that a subscription has not got to; undefined where there is none. Suspended subscriptions
+   * are left out, and stalled ones, whose sinks accept none of the events before.
+   */
+  async findOldestUnsent(): Promise<number | undefined> {
+    return (await this.first(oldestUnsent, {}))?.timeMs ?? undefined;
   }
 }

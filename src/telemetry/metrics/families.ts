@@ -64,6 +64,16 @@ export const families = {
   ),
 
   arbor_event_subscriptions: gauge("Subscriptions to events by the state of their delivery.", "state"),
+  arbor_event_subscriptions_failing: gauge(
+    "Subscriptions whose sinks have accepted nothing for longer than this time; suspended ones are not among them.",
+    "longer_than",
+  ),
+  arbor_event_subscriptions_suspended: gauge("Suspended subscriptions by the reason.", "reason"),
+  arbor_events_waiting: gauge("Events that wait for another attempt; at most 1000 are counted."),
+  arbor_event_oldest_seconds: gauge(
+    "Age of the oldest event that waits for another attempt (retry), or was not sent yet (unsent); 0 when there is none.",
+    "waits_for",
+  ),
   arbor_event_deliveries_total: counter("Attempts of this process to deliver events, by result.", "result"),
   arbor_event_delivery_seconds: histogram("Time from a change to the response of the sink that accepted its event."),
 
@@ -87,6 +97,7 @@ export const families = {
   arbor_clock_jumps_total: counter("Jumps of the clock of the machine of more than five seconds.", "direction"),
 
   arbor_workers: gauge("Processes that serve calls; 1 without `--workers`."),
+  arbor_workers_configured: gauge("Processes that should serve calls; 1 without `--workers`."),
   arbor_worker_exits_total: counter("Workers that ended by themselves and were replaced."),
   arbor_worker_scrapes_missed_total: counter("Scrapes without the gauges of a worker that did not answer in time."),
   arbor_worker_connections_refused_total: counter("Connections that were closed because no worker took them."),

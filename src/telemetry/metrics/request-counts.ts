@@ -16,7 +16,10 @@ export interface CountedMethod {
 const OTHER = codeNames.length;
 const COLUMNS = codeNames.length + 1;
 
-/** Codes that always have a series, because alerts read them: OK, INTERNAL, UNAVAILABLE. */
+/**
+ * Codes that have a series from the first request of a method on, because alerts read them: OK, INTERNAL, UNAVAILABLE.
+ * The rate of a series that begins with its first error would not include that error.
+ */
 const RESERVED: ReadonlySet<number> = new Set([0, 13, 14]);
 
 /** Upper bounds of durations, in seconds. Each costs a series per method and protocol. */
@@ -71,9 +74,11 @@ export function createRequestCounts(
 
   function* requests(): Generator<Sample> {
     for (const [row, { method, protocol }] of rows.entries()) {
-      for (let column = 0; column < COLUMNS; column++) {
-        const value = counts[row * COLUMNS + column] ?? 0;
-        if (value > 0) yield { value, labels: { method, protocol, code: codeNames[column] ?? "OTHER" } };
+      const of = counts.subarray(row * COLUMNS, (row + 1) * COLUMNS);
+      if (of.every((count) => count === 0)) continue;
+      for (const [column, value] of of.entries()) {
+        if (value === 0 && !RESERVED.has(column)) continue;
+        yield { value, labels: { method, protocol, code: codeNames[column] ?? "OTHER" } };
       }
     }
   }

@@ -34,7 +34,15 @@ test("requests are counted by method, protocol and code", async () => {
     of.map(({ labels: { method, protocol, code }, value }) => [method, protocol, code, value]),
     [
       ["a", "rest", "OK", 2],
+      ["a", "rest", "INTERNAL", 0],
+      ["a", "rest", "UNAVAILABLE", 0],
+      ["a", "grpc", "OK", 0],
       ["a", "grpc", "NOT_FOUND", 1],
+      ["a", "grpc", "INTERNAL", 0],
+      ["a", "grpc", "UNAVAILABLE", 0],
+      ["b", "grpc", "OK", 0],
+      ["b", "grpc", "INTERNAL", 0],
+      ["b", "grpc", "UNAVAILABLE", 0],
       ["b", "grpc", "UNAUTHENTICATED", 1],
     ],
   );
