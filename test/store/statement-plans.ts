@@ -117,7 +117,7 @@ export const scans: Exceptions = [
   [/^select "name", "holder", .* from "jobs" order by/, few],
   [/^select .* from "event_positions" .*where .*"event_positions"."state" <> 'suspended'/, EVENTS],
   [/^select "subscriptions"."uid" from "subscriptions" left join "event_positions"/, EVENTS],
-  [/^select "state", count\(\*\) from "event_positions" group by/, EVENTS],
+  [/^select "state", "suspend_reason", count\(\*\) from "event_positions" group by/, EVENTS],
   [/^select .* from "registry_names"$/, `${few}; read for its cache`],
   [/^select "root_uid" from "audit\w*" group by/, "arbor audit verify reads all"],
   [
@@ -145,7 +145,7 @@ export const sorts: Exceptions = [
   [/^select "hash", "family", .* from "refresh_tokens" where .* order by/, "the logins of one caller"],
   [/^select (count\()?distinct d\.number/, "the advisories of a slice that have several values, each once", "SQLite"],
   [/^select "kid", .* from "keys" order by/, few],
-  [/^select "state", count\(\*\) from "event_positions" group by/, EVENTS, "SQLite"],
+  [/^select "state", "suspend_reason", count\(\*\) from "event_positions" group by/, EVENTS, "SQLite"],
   [/^select members\.uid as "uid" from/, "the members of one organisation, each once, for a command on the host"],
 ];
 
