@@ -86,7 +86,7 @@ const table = {
     value: 99,
     why: "how much longer than it cost such an address is not read: all of them together have a hundredth of the time",
   },
-  maxReadPauseMs: { value: 5_000, why: "the longest of these pauses; as long as a request may wait" },
+  maxReadPauseMs: { value: 2_500, why: "the longest of these pauses; half of what a new connection waits" },
   readPauseMs: { value: 100, why: "the pause between two new connections of such an address" },
   readCutUs: {
     value: 16_000,
