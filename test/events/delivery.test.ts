@@ -187,6 +187,22 @@ test("a sink that is gone suspends its subscription", async () => {
   assert.equal(receiver.received.length, 1);
 });
 
+test("a sink that may not be reached fails, and is not waited for in silence", async () => {
+  const organisation = await harness.organisation(`org${++organisations}.example`);
+  const rest = restAs(harness.url, organisation.token, "");
+  const subscribed = await Promise.all(
+    ["https://a.example:8443/", "https://a.example./", "https://10.0.0.1/"].map(async (sink) => {
+      const { json } = await rest("POST", `/events/v2beta1/subscriptions/${organisation.group}`, { sink });
+      return { sink, uid: String(json?.uid) };
+    }),
+  );
+  for (const { sink, uid } of subscribed) {
+    await waitUntil(async () => (await stateOf(uid))?.state === "failing");
+    const [row] = await harness.app.installation.store.read((tx) => tx.eventDeliveries.listWaiting(uid));
+    assert.equal(row?.lastError, "it could not be reached", sink);
+  }
+});
+
 test("redirects are not followed", async () => {
   const elsewhere = await startReceiver();
   const { receiver, uid } = await subscribe(() => (response) => {

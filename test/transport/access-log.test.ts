@@ -347,6 +347,7 @@ test("start and stop have a line each", async () => {
     "accessLog",
     "data",
     "listen",
+    "maxWait",
     "metricsListen",
     "registrySecretFile",
     "tokenAlgorithm",

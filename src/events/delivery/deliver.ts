@@ -262,6 +262,8 @@ export function createDelivery(deps: DeliveryDeps): Job {
       const attempt = await send(queue, take, { signal });
       if (signal.aborted) return;
       isReported = false;
+      // A sink that may not be reached is rejected before there is a slot. Its event was still tried.
+      if (seq === undefined && attempt.kind !== "busy" && isCurrent()) seq = queue.takeNext(clock());
       if (seq === undefined) return queue.postpone(clock());
       queue.settle(seq, attempt, clock());
       if (attempt.kind === "busy") return;

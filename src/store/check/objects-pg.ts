@@ -136,7 +136,7 @@ function isDeclaredDefault({ table, name, value }: StoredDefault): boolean {
   const column = declared && getTableConfig(declared).columns.find((one) => one.name === name);
   // A column of a newer version, whose default this one does not know. Only a constant runs nothing.
   if (column === undefined) return /^('([^']|'')*'|-?\d+|true|false)(::[\w ]+)?$/.test(value);
-  if (column.primary && value.startsWith("nextval(")) return /^nextval\('("?)[\w.]+\1'::regclass\)$/.test(value);
+  if (column.primary && /^nextval\b/.test(value)) return /^nextval\('("?)[\w.]+\1'::regclass\)$/.test(value);
   const text = /^'((?:[^']|'')*)'(?:::[\w ]+)?$/.exec(value)?.[1] ?? value;
   return column.hasDefault && String(column.default) === text;
 }

@@ -149,17 +149,20 @@ const countFailing = statement<{ sinceMs: number }, { n: number }>((q, t) =>
     .where(and(isActive(t), lte(t.eventPositions.failingSinceMs, value("sinceMs")))),
 );
 // The position of a subscription stands before the first entry that is neither delivered, nor waits in a row of its own.
-const oldestUnsent = statement<object, { timeMs: number | null }>((q, t) =>
-  q
-    .select({ timeMs: min(t.audit.timeMs) })
-    .from(t.eventPositions)
-    .innerJoin(
-      t.auditChain,
-      and(eq(t.auditChain.rootUid, t.eventPositions.rootUid), sql`${t.auditChain.seq} = ${t.eventPositions.seq} + 1`),
-    )
+// A subquery for each, because PostgreSQL would read the whole log for a join if it takes the subscriptions for many.
+const oldestUnsent = statement<object, { timeMs: number | null }>((q, t) => {
+  const next = q
+    .select({ timeMs: t.audit.timeMs })
+    .from(t.auditChain)
     .innerJoin(t.audit, eq(t.audit.id, t.auditChain.auditId))
-    .where(and(isActive(t), ne(t.eventPositions.state, sql`'stalled'` as unknown as DeliveryState))),
-);
+    .where(
+      and(eq(t.auditChain.rootUid, t.eventPositions.rootUid), sql`${t.auditChain.seq} = ${t.eventPositions.seq} + 1`),
+    );
+  return q
+    .select({ timeMs: toNumber(sql`min((${next}))`) })
+    .from(t.eventPositions)
+    .where(and(isActive(t), ne(t.eventPositions.state, sql`'stalled'` as unknown as DeliveryState)));
+});
 
 /** The positions. A node that delivers moves them; callers suspend, resume and move them back. */
 export class EventPositions extends TransactionPart {

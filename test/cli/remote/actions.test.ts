@@ -151,6 +151,12 @@ describe("commands beside the verbs", () => {
     assert.equal(tested.accepted, true);
   });
 
+  it("revoke the tokens of an identity", async () => {
+    const { uid } = await service.identity({}, root);
+    const revoked = await json("iam identities revoke-tokens", uid, "--yes");
+    assert.equal(revoked.uid, uid);
+  });
+
   it("write in batches", async () => {
     const { uid } = await service.identity({}, root);
     const request = JSON.stringify({ roleBinding: { identityUid: uid, roleUid: builtinRoleUid("viewer") } });

@@ -138,7 +138,8 @@ function buildArguments(tested: Parameter): string[] {
     if (one !== at) return exampleOf({ ...tested, at: one });
     return fieldOf(tested)?.fieldKind === "map" ? `ingester=${ABSENT}` : ABSENT;
   };
-  const values = command.registeredArguments.filter((one) => one.required || one === at).map(pick);
+  const isNeeded = (one: Parameter["at"]) => one === at || path.join(" ") === "iam identities revoke-tokens";
+  const values = command.registeredArguments.filter((one) => one.required || isNeeded(one)).map(pick);
   const flags = command.options.filter((one) => one.mandatory || one === at || one.long === "--update-mask");
   const given = flags.flatMap((one) => [one.long ?? "", pick(one)]);
   const has = (long: string) => command.options.some((one) => one.long === long);
