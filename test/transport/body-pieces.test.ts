@@ -1,6 +1,7 @@
 // Bodies in small pieces, and requests ahead of responses: what honest clients send is served whole, and more than that is
 // refused before it costs much.
 import assert from "node:assert/strict";
+import { connect as connectTcp } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
@@ -195,7 +196,9 @@ describe("a flood of pieces over HTTP/2", () => {
   });
 
   it("goes on where its cost is not limited (control)", async () => {
-    const lax = await startServer({ limits: { readCutUs: Number.POSITIVE_INFINITY } });
+    const lax = await startServer({
+      limits: { readCutUs: Number.POSITIVE_INFINITY, sessionCutUs: Number.POSITIVE_INFINITY },
+    });
     const flood = openFrames(lax.url, "127.0.0.2");
     try {
       await flood.ready;
@@ -240,6 +243,70 @@ describe("requests ahead of their responses", () => {
       return answered === 50;
     });
     assert.equal(countIn(text), 50);
+  });
+});
+
+describe("a connection of an address that is paused", () => {
+  it("loses no byte of what it sends before it is read", async () => {
+    // Each pipelined request pauses the address, and its new connections wait while that goes on.
+    const strict = await startServer({
+      limits: { readTurnUs: 1, readPauseFactor: 2_000, maxReadPauseMs: 50, sessionWaitMs: 60_000 },
+    });
+    const noisy = connectTcp(strict.port, "127.0.0.1");
+    noisy.resume();
+    const noise = setInterval(() => noisy.write("GET /a HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3)), 10);
+    try {
+      const hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+      const body = `{"group":{"name":"${"x".repeat(200)}"}}${hidden}`;
+      const head = `POST ${CREATE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n`;
+      const all = `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, async (_, i) => {
+          await new Promise((resolve) => setTimeout(resolve, i * 15));
+          return sendInParts(strict.port, [all.slice(0, -hidden.length), hidden]);
+        }),
+      );
+      // The body is no JSON, and the request within it never runs.
+      for (const text of answers) assert.match(text, /^HTTP\/1.1 400/);
+    } finally {
+      clearInterval(noise);
+      noisy.destroy();
+      await strict.stop();
+    }
+  });
+});
+
+function sendInParts(port: number, [first = "", second = ""]: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connectTcp(port, "127.0.0.1", () => {
+      socket.write(first);
+      setTimeout(() => socket.write(second), 300);
+    });
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk.toString("latin1");
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(text));
+  });
+}
+
+describe("requests that would fill the memory", () => {
+  const fields = (count: number) => Array.from({ length: count }, (_, i) => `a${i}: b\r\n`).join("");
+
+  it("may have 128 header fields", async () => {
+    const get = (count: number) =>
+      rawTcp(server.port, `GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${fields(count)}\r\n`);
+    assert.match(await get(126), /^HTTP\/1.1 200/);
+    assert.match(await get(127), /^HTTP\/1.1 431/);
+    assert.match(await get(1_000), /^HTTP\/1.1 431/);
+  });
+
+  it("end the connection where more than one read is behind an Upgrade", async () => {
+    const upgrade = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+    // The connection ends, which is what is waited for.
+    const text = await rawTcp(server.port, upgrade.repeat(40_000));
+    assert.ok(text.split("HTTP/1.1 200").length < 20_000);
   });
 });
 

@@ -25,6 +25,11 @@ export class Connection implements Accepted {
   isClosed = false;
   /** Whether a caller has proven on it who it is. */
   isProven = false;
+  /** Whether it is a session of HTTP/2. */
+  isHttp2 = false;
+  /** What was read of it in a turn of the event loop has cost, in microseconds, and which turn that is. */
+  readCostUs = 0;
+  readTurn = 0;
   /** Stops its reading; undefined where Node has no way to do so, as for HTTP/2. */
   reader: SocketReader | undefined;
   /** Called when a body has too many pieces, of which no more are read; HTTP/2 resets the stream alone. */

@@ -57,6 +57,7 @@ export function createConnections(options: ConnectionsOptions) {
   const throttle = new ReadThrottle({
     limits,
     charge: admission.charge,
+    onResume: (key) => pacer.beginOne(key),
     onCut(connection) {
       admission.count("pieces");
       const text = "connections were cut, because they sent bodies in too many pieces";
@@ -75,7 +76,7 @@ export function createConnections(options: ConnectionsOptions) {
     waitAgain: admission.waitAgain,
     limits,
     takesStream: options.takesStream,
-    chargeRead: (connection, costUs) => throttle.charge(connection, costUs),
+    chargeRead: (connection, costUs, isRefused) => throttle.charge(connection, costUs, isRefused),
     onClose({ key, connection }) {
       openRequests--;
       admission.close(key);
@@ -198,6 +199,8 @@ export function createConnections(options: ConnectionsOptions) {
     },
     /** Charges a connection for a request that is sent ahead of the response before it. */
     chargeAhead: (connection: Connection) => throttle.charge(connection, AHEAD_US),
+    /** Charges a connection for a stream that is refused. */
+    chargeRefused: (connection: Connection) => throttle.charge(connection, AHEAD_US, true),
     /** Notes a connection that was cut because the process has as many as it may have. */
     noteCut: () => countRejection("connections", undefined),
     /** Opens a request for a target. */

@@ -14,6 +14,8 @@ import { serveWithoutUpgrade } from "./upgrade.js";
 const MAX_IGNORED = 100;
 /** How long a peer has to read the last response of a connection of which no more is read, in milliseconds. */
 const LINGER_MS = 500;
+/** How many bytes may have arrived behind the head of a request with Upgrade: two reads. */
+const MAX_BEHIND_BYTES = 128 * 1024;
 /** Whether Node reads the body of a request with Upgrade, so that the request cannot be read again; see `upgrade.ts`. */
 const READS_BODIES = Number.parseInt(process.versions.node, 10) >= 25;
 
@@ -118,8 +120,9 @@ export function createHttp1(options: Http1Options) {
     noDelay: true,
     ...(READS_BODIES && { shouldUpgradeCallback: (req: IncomingMessage) => !hasBody(req) }),
   });
-  // Node would drop further fields silently; their size is limited instead.
-  server.maxHeadersCount = 0;
+  // Node drops further fields silently, so a request with one too many is rejected. Without a limit it copies all fields
+  // for each few of them.
+  server.maxHeadersCount = limits.headerPairs + 1;
   server.maxRequestsPerSocket = 0;
   server.timeout = limits.idleSocketMs;
 
@@ -155,13 +158,7 @@ export function createHttp1(options: Http1Options) {
   // Node would then close it at once: with unread bytes that is a reset, which takes sent bytes from the peer.
   function endUnread(socket: Socket, reader: SocketReader): void {
     reader.hold("refused");
-    const end = () => {
-      socket.end();
-      setTimeout(() => socket.destroy(), LINGER_MS).unref();
-    };
-    const last = open.get(socket)?.at(-1);
-    if (last === undefined) setImmediate(end);
-    else last.once("close", end);
+    endWith(socket, open.get(socket)?.at(-1));
   }
 
   // Handles every request, so that an error ends that request only.
@@ -198,6 +195,10 @@ export function createHttp1(options: Http1Options) {
         rejectRequest(res, 505, "malformed");
         return;
       }
+      if (req.rawHeaders.length > 2 * limits.headerPairs) {
+        rejectRequest(res, 431, "headers_too_large");
+        return;
+      }
       if (hasUnsupportedCoding(req)) {
         rejectRequest(res, 501, "malformed");
         return;
@@ -221,7 +222,7 @@ export function createHttp1(options: Http1Options) {
     };
   };
 
-  function rejectRequest(res: ServerResponse, status: 429 | 501 | 503 | 505, reason: RejectReason): void {
+  function rejectRequest(res: ServerResponse, status: 429 | 431 | 501 | 503 | 505, reason: RejectReason): void {
     ending.set(res.req.socket, 0);
     const body = options.errorBody(status);
     const { req } = res;
@@ -272,6 +273,11 @@ export function createHttp1(options: Http1Options) {
   // Upgrade is ignored (RFC 9110, section 7.8).
   server.on("upgrade", (req, duplex, head) => {
     const socket = duplex as Socket;
+    // The bytes behind are read again, with as many more, so that a peer that sends ever more would have all of them kept.
+    if (head.length + socket.readableLength > MAX_BEHIND_BYTES && !ending.has(socket)) {
+      ending.set(socket, 0);
+      endWith(socket, open.get(socket)?.at(-1));
+    }
     // The connection ends with the response that is awaited.
     if (ending.has(socket)) {
       socket.on("error", ignore);
@@ -342,7 +348,8 @@ export function createHttp1(options: Http1Options) {
       }
       connections.beginReading(socket, () => {
         server.emit("connection", socket);
-        socket.resume();
+        if (connection?.reader) connection.reader.begin();
+        else socket.resume();
       });
     },
     closeAfterResponses,
@@ -400,6 +407,16 @@ function closeAll(responses: readonly ServerResponse[]): void {
     res.destroy();
     res.emit("close");
   }
+}
+
+// Ends a connection with its last response; at once if there is none.
+function endWith(socket: Socket, last: ServerResponse | undefined): void {
+  const end = () => {
+    socket.end();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  };
+  if (last === undefined) setImmediate(end);
+  else last.once("close", end);
 }
 
 function ignore(): void {}

@@ -94,6 +94,7 @@ export function createHttp2(options: Http2Options) {
       rejectTooMany(session, options);
       return;
     }
+    connection.isHttp2 = true;
     connection.end = () => closeSession(session, limits.sessionCloseMs);
     endWhenQuiet(session, limits);
     const drain = {
@@ -245,6 +246,7 @@ function watchStreams(
     const isHealth = isHealthPath(headers[":path"] ?? "");
     if (!admission.mayServe(key, isHealth)) {
       admission.count("address_requests");
+      connections.chargeRefused(connection);
       options.recordRejected({
         status: undefined,
         reason: "address_requests",

@@ -90,7 +90,11 @@ const table = {
   readPauseMs: { value: 100, why: "the pause between two new connections of such an address" },
   readCutUs: {
     value: 16_000,
-    why: "HTTP/2, which cannot be paused: what such an address may cost before its connections without a known caller are cut",
+    why: "HTTP/2, which cannot be paused: what pieces and streams of an address that are refused may cost before its connections without a known caller are cut",
+  },
+  sessionCutUs: {
+    value: 32_000,
+    why: "HTTP/2: what small pieces of one session may cost in a turn; twice what its window holds of the smallest messages",
   },
 
   headerBytes: { value: 16_384, why: "all headers of one request" },
@@ -107,7 +111,7 @@ const table = {
     value: 1_000_000,
     why: "HTTP/2: then the session is closed gently, which rebalances long links",
   },
-  headerPairs: { value: 128, why: "HTTP/2: header fields of one request" },
+  headerPairs: { value: 128, why: "header fields of one request" },
   settingsEntries: { value: 32, why: "HTTP/2: entries of one SETTINGS frame" },
   outstandingPings: { value: 10, why: "HTTP/2: PINGs waiting for their answer" },
   outstandingSettings: { value: 10, why: "HTTP/2: SETTINGS waiting for their answer" },

@@ -7,7 +7,7 @@ import type { LateReason } from "./admission.js";
 import { ByteBudget, type Charge, noRoom, type Owner } from "./byte-budget.js";
 import type { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
-import { DROPPED_PIECE_US, MESSAGE_US, PIECE_US } from "./read-throttle.js";
+import { DROPPED_PIECE_US, PIECE_US } from "./read-throttle.js";
 
 /** The budgets of requests and of responses: responses that nobody reads must not stop bodies. */
 export interface Budgets {
@@ -48,8 +48,8 @@ export interface RequestHost {
   readonly limits: Pick<Limits, "bodyPieces" | "bytesPerPiece">;
   /** Whether the method under a path takes a stream of messages, each of which may be a piece. */
   takesStream(path: string): boolean;
-  /** Charges a connection for what was read of it, in microseconds. */
-  chargeRead(connection: Connection, costUs: number): void;
+  /** Charges a connection for what was read of it, in microseconds, and says whether that is refused. */
+  chargeRead(connection: Connection, costUs: number, isRefused?: boolean): void;
   /** Runs a function when it is the turn of a request again. */
   waitAgain(request: OpenRequest, run: () => void): void;
   /** Called when a request has ended. */
@@ -118,15 +118,12 @@ export class OpenRequest implements Turn, Owner {
     if (++this.#pieces === 1) return true;
     const { limits } = this.#host;
     if (this.#bodyFault !== undefined) {
-      this.#host.chargeRead(this.connection, DROPPED_PIECE_US);
+      this.#host.chargeRead(this.connection, DROPPED_PIECE_US, true);
       return false;
     }
     if (bytes < SMALL_PIECE_BYTES) this.#host.chargeRead(this.connection, PIECE_US);
     if (this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerPiece) return true;
-    if (this.#host.takesStream(this.target)) {
-      this.#host.chargeRead(this.connection, MESSAGE_US);
-      return true;
-    }
+    if (this.#host.takesStream(this.target)) return true;
     this.#bodyFault = invalidRequest(`body: must arrive in pieces of ${limits.bytesPerPiece} bytes or more`, "pieces");
     this.connection.onBodyRefused?.();
     // Not within this event of the connection, whose request may now be answered.

@@ -8,24 +8,25 @@ import type { Limits } from "./limits.js";
 export const PIECE_US = 1;
 /** What a piece costs of a body that has too many, which is dropped: more than it takes, so that its peer is stopped. */
 export const DROPPED_PIECE_US = 8;
-/** What a small piece of a stream of messages costs, each of which may be a message. */
-export const MESSAGE_US = 10;
-/** What a request costs that is sent ahead of the response before it, in microseconds. */
+/** What a request costs that is sent ahead of the response before it, and a stream that is refused, in microseconds. */
 export const AHEAD_US = 20;
 
 /** The connections of one key, and what they cost. */
 interface Peer {
   readonly connections: Set<Connection>;
-  /** What they cost in this turn of the event loop, in microseconds. */
+  /** What they cost in this turn of the event loop, in microseconds, and how much of it was refused. */
   costUs: number;
+  refusedUs: number;
   /** Its connections are not read, and new ones wait. */
   isPaused: boolean;
 }
 
 export interface ReadThrottleOptions {
-  readonly limits: Pick<Limits, "readTurnUs" | "readCutUs" | "readPauseFactor" | "maxReadPauseMs">;
+  readonly limits: Pick<Limits, "readTurnUs" | "readCutUs" | "sessionCutUs" | "readPauseFactor" | "maxReadPauseMs">;
   /** Charges a key for time of the event loop, in milliseconds. */
   readonly charge: (key: string, costMs: number) => void;
+  /** Called when the pause of a key has ended. */
+  readonly onResume?: (key: string) => void;
   /** Called for each connection that is cut. */
   readonly onCut: (connection: Connection) => void;
 }
@@ -37,6 +38,7 @@ export class ReadThrottle {
   /** Those that cost something in this turn, by key. */
   readonly #charged = new Map<string, Peer>();
   #paused = 0;
+  #turn = 1;
 
   constructor(options: ReadThrottleOptions) {
     this.#options = options;
@@ -46,7 +48,7 @@ export class ReadThrottle {
   add(connection: Connection): void {
     const peer = this.#peers.get(connection.key);
     if (peer === undefined)
-      this.#peers.set(connection.key, { connections: new Set([connection]), costUs: 0, isPaused: false });
+      this.#peers.set(connection.key, { connections: new Set([connection]), costUs: 0, refusedUs: 0, isPaused: false });
     else peer.connections.add(connection);
   }
 
@@ -65,37 +67,46 @@ export class ReadThrottle {
 
   /**
    * Charges the peer of a connection for what was read of it. A peer that has cost too much in this turn is paused. A
-   * session of HTTP/2 cannot be paused, so one that costs far too much is cut, and with it those of its peer on which
-   * no caller has proven who it is.
+   * session of HTTP/2 cannot be paused, so one that costs far too much is cut. If that was refused besides, all sessions
+   * of its peer are cut on which no caller has proven who it is, before they are read as well.
+   *
+   * @param isRefused whether no honest peer sends it
    */
-  charge(connection: Connection, costUs: number): void {
+  charge(connection: Connection, costUs: number, isRefused = false): void {
     const peer = this.#peers.get(connection.key);
     if (peer === undefined) return;
     if (peer.costUs === 0) {
       if (this.#charged.size === 0) setImmediate(() => this.#endTurn());
       this.#charged.set(connection.key, peer);
     }
-    const { readTurnUs, readCutUs } = this.#options.limits;
+    const { readTurnUs, readCutUs, sessionCutUs } = this.#options.limits;
     peer.costUs += costUs;
+    if (isRefused) peer.refusedUs += costUs;
+    if (connection.readTurn !== this.#turn) {
+      connection.readTurn = this.#turn;
+      connection.readCostUs = 0;
+    }
+    connection.readCostUs += costUs;
     if (peer.costUs > readTurnUs && !peer.isPaused) {
       peer.isPaused = true;
       this.#paused++;
       for (const { reader } of peer.connections) reader?.hold("throttled");
     }
-    if (peer.costUs > readCutUs && connection.reader === undefined) this.#cut(connection, peer);
+    // Not a connection of a proxy: others use it too.
+    if (!connection.isHttp2 || connection.isProxy) return;
+    if (peer.refusedUs > readCutUs) {
+      for (const other of peer.connections) if (other === connection || isUnknownSession(other)) this.#cut(other);
+    } else if (connection.readCostUs > sessionCutUs) this.#cut(connection);
   }
 
-  // Not a connection of a proxy: others use it too.
-  #cut(costly: Connection, { connections }: Peer): void {
-    for (const connection of connections) {
-      const { reader, isProven, isProxy, isClosed } = connection;
-      if (reader !== undefined || isProxy || isClosed || (isProven && connection !== costly)) continue;
-      this.#options.onCut(connection);
-      connection.cut();
-    }
+  #cut(connection: Connection): void {
+    if (connection.isClosed) return;
+    this.#options.onCut(connection);
+    connection.cut();
   }
 
   #endTurn(): void {
+    this.#turn++;
     const { readTurnUs, readPauseFactor, maxReadPauseMs } = this.#options.limits;
     for (const [key, peer] of this.#charged) {
       const costMs = peer.costUs / 1_000;
@@ -104,6 +115,7 @@ export class ReadThrottle {
       const pauseMs = Math.min(Math.ceil(costMs * readPauseFactor * this.#paused), maxReadPauseMs);
       if (peer.costUs > readTurnUs) setTimeout(() => this.#resume(key, peer), pauseMs).unref();
       peer.costUs = 0;
+      peer.refusedUs = 0;
     }
     this.#charged.clear();
   }
@@ -112,6 +124,11 @@ export class ReadThrottle {
     peer.isPaused = false;
     this.#paused--;
     for (const { reader } of peer.connections) reader?.release("throttled");
+    this.#options.onResume?.(key);
     if (peer.connections.size === 0 && this.#peers.get(key) === peer) this.#peers.delete(key);
   }
+}
+
+function isUnknownSession({ isHttp2, isProven }: Connection): boolean {
+  return isHttp2 && !isProven;
 }

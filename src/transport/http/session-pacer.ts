@@ -21,7 +21,7 @@ interface Waiting {
 export function createSessionPacer({ pauseMs, maxWaitMs, isPaused = never }: PacerOptions) {
   const queues = new Map<string, Set<Waiting>>();
 
-  function beginNext(key: string, queue: Set<Waiting>): void {
+  function beginFirst(key: string, queue: Set<Waiting>): void {
     const oldestMs = performance.now() - maxWaitMs;
     for (const waiting of queue) {
       if (waiting.sinceMs >= oldestMs && isPaused(key)) break;
@@ -31,11 +31,20 @@ export function createSessionPacer({ pauseMs, maxWaitMs, isPaused = never }: Pac
       waiting.begin();
       break;
     }
+  }
+
+  function beginNext(key: string, queue: Set<Waiting>): void {
+    beginFirst(key, queue);
     if (queue.size > 0) setTimeout(beginNext, pauseMs, key, queue);
     else queues.delete(key);
   }
 
   return {
+    /** Begins one connection of an address whose pause has ended, if one waits: the next pause may begin before its turn. */
+    beginOne(key: string): void {
+      const queue = queues.get(key);
+      if (queue !== undefined) beginFirst(key, queue);
+    },
     /** Whether connections of an address wait. */
     isBusy: (key: string) => queues.has(key),
     /** Begins a session when it is its turn. Its socket must not be read until then. */
