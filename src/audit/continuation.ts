@@ -64,6 +64,8 @@ export class ChainContinuation {
   /** The heads that this process signed, or verified with the entries before them. */
   readonly #remembered = new Map<string, AuditHead>();
   readonly #faulty = new Map<string, FaultyChain>();
+  /** The organisations whose heads the background found not to be the signed end of their chains. */
+  readonly #suspect = new Set<string>();
   /** The chain that the background verifies; undefined between two. */
   #position: Position | undefined;
   /** The organisation whose chain was verified last in this round; undefined before the first. */
@@ -97,10 +99,14 @@ export class ChainContinuation {
     const isKnown = known?.seq === head.seq;
     if (isKnown && head.hash !== known.hash) return "its head was replaced by another one";
     const faulty = await this.#verifyFaulty(rootUid);
-    if (faulty !== undefined || isKnown) return faulty;
+    const isSuspect = this.#suspect.has(rootUid);
+    if (faulty !== undefined || (isKnown && !isSuspect)) return faulty;
     const failure = await this.#verifyTail(head);
-    if (failure === undefined) this.remember(head);
-    return failure;
+    if (failure !== undefined) return failure;
+    this.remember(head);
+    // It was put right. Before the last entries there may be others.
+    if (this.#suspect.delete(rootUid)) this.#nextRoundMs = Number.NEGATIVE_INFINITY;
+    return undefined;
   }
 
   /** Whether the background has chains to verify: after the start, and each day. */
@@ -152,7 +158,11 @@ export class ChainContinuation {
     const end = await this.#verifyRead(rootUid, read.start, read);
     if ("what" in end) return { rootUid, failure: this.#faulty.get(rootUid)?.failure };
     // Later entries are sealed by a process that verifies them itself.
-    if (end.seq >= head.seq) return { rootUid, failure: await this.#findEndFailure(head, end) };
+    if (end.seq >= head.seq) {
+      const failure = await this.#findEndFailure(head, end);
+      if (failure !== undefined) this.#suspect.add(rootUid);
+      return { rootUid, failure };
+    }
     this.#position = { rootUid, link: end };
     return { rootUid, failure: undefined };
   }

@@ -22,7 +22,7 @@ export interface SealerDeps {
   readonly clock: Clock;
   /** Called with each chain that is not continued, for the operator's log. */
   readonly onProblem: (problem: string) => void;
-  /** Called with the number of chains that are not continued, whenever it changes. */
+  /** Called with the number of chains that this process does not continue, 0 while another one seals. */
   readonly onStopped?: (chains: number) => void;
   /** Monotonic time in milliseconds. */
   readonly monotonic?: () => number;
@@ -69,6 +69,7 @@ export function createSealer(deps: SealerDeps): Job {
   const watermark = createWatermark(store.lateCommitMs);
   const continuation = new ChainContinuation({ store, keys, monotonic });
   const reported = new Map<string, string>();
+  let isSealing = false;
   let highestId = 0;
   /** All rows up to this id are sealed, except those of chains that are not continued. */
   let floor = 0;
@@ -101,7 +102,7 @@ export function createSealer(deps: SealerDeps): Job {
       return tx.auditChain.listUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
     });
     if (oldest === undefined) floor = Math.max(floor, settled);
-    return oldest !== undefined || isVerificationDue(nowMs);
+    return oldest !== undefined || isVerificationDue(nowMs) || (reported.size > 0 && nowMs >= retryMs);
   }
 
   async function sealUnsealed(run: JobRun): Promise<number> {
@@ -111,6 +112,7 @@ export function createSealer(deps: SealerDeps): Job {
     if (beganMs >= retryMs) {
       brokenChainId = Number.POSITIVE_INFINITY;
       retryMs = beganMs + RETRY_MS;
+      await retryStopped();
     }
     for (let sealed = 0; ; ) {
       const found = await store.read((tx) => readUnsealed(tx, afterId));
@@ -141,10 +143,13 @@ export function createSealer(deps: SealerDeps): Job {
     const rows = await tx.auditChain.listUnsealed(Math.max(afterId, sealer.settledId), batchRows);
     const ends = new Map<string, StoredChainEnd>();
     for (const { rootUid } of rows) {
-      if (ends.has(rootUid)) continue;
-      ends.set(rootUid, { head: await tx.auditChain.findHead(rootUid), lastSeq: await tx.auditChain.lastSeq(rootUid) });
+      if (!ends.has(rootUid)) ends.set(rootUid, await readEnd(tx, rootUid));
     }
     return { sealer, rows, ends };
+  }
+
+  async function readEnd({ auditChain }: Tx, rootUid: string): Promise<StoredChainEnd> {
+    return { head: await auditChain.findHead(rootUid), lastSeq: await auditChain.lastSeq(rootUid) };
   }
 
   // Returns the number of sealed rows; undefined when another node sealed them first.
@@ -179,7 +184,7 @@ export function createSealer(deps: SealerDeps): Job {
       if (failure === undefined) {
         trusted.set(rootUid, head ?? CHAIN_START);
         reported.delete(rootUid);
-        onStopped?.(reported.size);
+        countStopped();
       } else {
         report(rootUid, failure);
       }
@@ -187,10 +192,26 @@ export function createSealer(deps: SealerDeps): Job {
     return trusted;
   }
 
+  // A chain that was put right may have no row to seal, or another process may have sealed it meanwhile.
+  async function retryStopped(): Promise<void> {
+    for (const [rootUid, failure] of reported) {
+      const { head, lastSeq, unsealed } = await store.read(async (tx) => {
+        return { ...(await readEnd(tx, rootUid)), unsealed: await tx.auditChain.readUnsealedTail(rootUid) };
+      });
+      if (failure === unknownVersion && unsealed.rows > 0) continue;
+      if ((await continuation.findFailure(rootUid, head, lastSeq)) === undefined) reported.delete(rootUid);
+    }
+    countStopped();
+  }
+
+  function countStopped(): void {
+    onStopped?.(isSealing ? reported.size : 0);
+  }
+
   function report(rootUid: string, failure: string): void {
     if (reported.get(rootUid) === failure) return;
     reported.set(rootUid, failure);
-    onStopped?.(reported.size);
+    countStopped();
     onProblem(`the audit log of ${formatLogName(rootUid)} is sealed no further: ${failure}; run arbor audit verify`);
   }
 
@@ -224,7 +245,13 @@ export function createSealer(deps: SealerDeps): Job {
     runsAtStop: true,
     nextPauseMs: () => (hasSubscriptions ? EVENTS_INTERVAL_MS : undefined),
     hasWork,
+    onOtherLeader() {
+      isSealing = false;
+      countStopped();
+    },
     async run(run) {
+      isSealing = true;
+      countStopped();
       const sealed = await sealUnsealed(run);
       await verifyOlder(run.signal);
       return sealed;

@@ -32,6 +32,8 @@ export interface Job extends Pauses {
   hasWork?(): Awaitable<boolean>;
   /** The pause until the next run in milliseconds, where it is now another than the interval; undefined otherwise. */
   nextPauseMs?(): number | undefined;
+  /** Called each time that another node turns out to have the lease. */
+  onOtherLeader?(): void;
   /** Does the work, and resolves to how many rows or other things it changed. */
   run(run: JobRun): Promise<number>;
 }
@@ -142,7 +144,10 @@ function createRunner(deps: JobsDeps, job: Job) {
   async function runIfDue(isForced: boolean): Promise<Outcome> {
     const state = await store.read((tx) => readJob(tx, job.name));
     const notRun = { changes: 0, isFailing: state.row.failures > 0 };
-    if (isLeasedByOther(state, holder)) return { ...notRun, pauseMs: Math.min(job.intervalMs, POLL_MS) };
+    if (isLeasedByOther(state, holder)) {
+      job.onOtherLeader?.();
+      return { ...notRun, pauseMs: Math.min(job.intervalMs, POLL_MS) };
+    }
     const leftMs = isForced ? 0 : computeDelayMs(state, job);
     if (leftMs > 0) return { ...notRun, pauseMs: Math.min(leftMs, POLL_MS) };
     const mustRun = job.hasWork === undefined || (!isForced && isRecordDue(state, job));

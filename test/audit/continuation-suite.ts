@@ -1,7 +1,8 @@
 // Entries that were changed while no sealer ran: the next one does not build on them. The suite runs on both databases.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TAIL_ENTRIES } from "../../src/audit/continuation.js";
+import { buildNextLink } from "../../src/audit/chain.js";
+import { ROUND_MS, TAIL_ENTRIES } from "../../src/audit/continuation.js";
 import type { Store } from "../../src/store/store.js";
 import { rootUid } from "../support/rows.js";
 import { auditRow, BODY, type Log, openLog } from "./log-kit.js";
@@ -122,6 +123,107 @@ export function testContinuation(
     await log.close();
   });
 
+  const heads: readonly {
+    readonly name: string;
+    change(log: Log): Promise<readonly string[]>;
+    readonly what: RegExp;
+  }[] = [
+    {
+      name: "entries with hashes that were computed anew",
+      change: (log) => computeAnew(log, 8),
+      what: /its chain was computed anew/,
+    },
+    {
+      name: "another signature of the head",
+      change: async () => [
+        `UPDATE audit_heads SET signature = substr(signature, 1, length(signature) - 8) || 'AAAAAAAA'`,
+      ],
+      what: /the signature of its head is wrong/,
+    },
+  ];
+  for (const { name, change, what } of heads) {
+    test(`${name}, changed while the sealer runs: the next round stops the chain until it is put right`, async () => {
+      const { log, database, sealer, stopped, passMs } = await changeAtRest(10);
+      const runFor = async (seconds: number) => {
+        for (let second = 0; second < seconds; second++) {
+          passMs(1_000);
+          await sealer.pass();
+        }
+      };
+      // The process remembers the head, as the one that it signed itself.
+      await log.append(auditRow(acme));
+      await runFor(5);
+      assert.equal(await lastSeq(log), 11);
+      const kept = await log.store.read(async (tx) => ({
+        entries: await tx.auditChain.listEntries(acme, 0, 100),
+        head: await tx.auditChain.findHead(acme),
+      }));
+      await database.attack(...(await change(log)));
+      passMs(ROUND_MS);
+      await runFor(5);
+      assert.match(log.problems[0] ?? "", what);
+      await log.append(auditRow(acme), auditRow(other));
+      await runFor(30);
+      assert.deepEqual([await lastSeq(log), await lastSeq(log, other)], [11, 1]);
+      assert.deepEqual([log.problems.length, stopped.at(-1)], [1, 1]);
+
+      await database.attack(
+        `UPDATE audit SET actor_uid = 'actor' WHERE id = ${idOf(8)}`,
+        ...kept.entries.map(({ seq, hash }) => setHash(seq, hash)),
+        `UPDATE audit_heads SET signature = '${kept.head?.signature}' WHERE root_uid = '${acme}'`,
+      );
+      await runFor(15);
+      assert.deepEqual([await lastSeq(log), stopped.at(-1)], [12, 0]);
+      assert.equal((await log.verify(acme)).fault, undefined);
+      await log.close();
+    });
+  }
+
+  test("a chain that was put right is not counted any more, also without a row to seal", async () => {
+    const { log, database, sealer, stopped, passMs } = await changeAtRest(
+      10,
+      `UPDATE audit SET actor_uid = 'somebody else' WHERE id = ${idOf(7)}`,
+    );
+    await sealer.pass();
+    assert.equal(stopped.at(-1), 1);
+    passMs(20_000);
+    await sealer.pass();
+    assert.equal(stopped.at(-1), 1);
+    await database.attack(`UPDATE audit SET actor_uid = 'actor' WHERE id = ${idOf(7)}`);
+    passMs(10_000);
+    await sealer.pass();
+    assert.equal(stopped.at(-1), 0);
+    await log.close();
+  });
+
+  test("a process counts chains that it has stopped while it seals, and not while another one does", async () => {
+    const { log, sealer: first } = await changeAtRest(
+      10,
+      `UPDATE audit SET actor_uid = 'nobody' WHERE id = ${idOf(7)}`,
+    );
+    await first.stop();
+    const counts = new Map<string, number>();
+    let ms = 0;
+    const monotonic = () => ms;
+    // No lease ends by itself during the test.
+    const start = (holder: string) =>
+      log.sealer({ holder, leaseMs: 60_000, monotonic, onStopped: (chains) => counts.set(holder, chains) });
+    const [one, two] = [start("one"), start("two")];
+    await log.append(auditRow(acme));
+    await one.pass();
+    await two.pass();
+    assert.deepEqual([counts.get("one"), counts.get("two")], [1, 0]);
+    await one.stop();
+    await two.pass();
+    await one.pass();
+    assert.deepEqual([counts.get("one"), counts.get("two")], [0, 1]);
+    await two.stop();
+    ms += 10_000;
+    await one.pass();
+    assert.equal(counts.get("one"), 1, "it seals again");
+    await log.close();
+  });
+
   for (const count of [1, 10, LONG]) {
     test(`control: a log of ${count} entries that nobody changed goes on, and the background ends`, async () => {
       const { log, sealer, passMs, stopped } = await changeAtRest(count);
@@ -136,6 +238,24 @@ export function testContinuation(
       await log.close();
     });
   }
+}
+
+const setHash = (seq: number, hash: string) =>
+  `UPDATE audit_chain SET hash = '${hash}' WHERE root_uid = '${acme}' AND seq = ${seq}`;
+
+/** Changes the row of an entry, and computes its hash and all after it, as somebody without the key can. */
+async function computeAnew(log: Log, changed: number): Promise<readonly string[]> {
+  const entries = await log.store.read((tx) => tx.auditChain.listEntries(acme, changed - 2, 100));
+  const [before, ...after] = entries;
+  assert.ok(before);
+  let link = { seq: before.seq, hash: before.hash };
+  const statements = [`UPDATE audit SET actor_uid = 'somebody else' WHERE id = ${idOf(changed)}`];
+  for (const { seq, row } of after) {
+    assert.ok(row);
+    link = buildNextLink(link, seq === changed ? { ...row, actorUid: "somebody else" } : row);
+    statements.push(setHash(seq, link.hash));
+  }
+  return statements;
 }
 
 function lastSeq(log: Log, root = acme): Promise<number> {

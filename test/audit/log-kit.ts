@@ -6,6 +6,7 @@ import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { createJobs, type Job } from "../../src/jobs/jobs.js";
+import { LEASE_MS } from "../../src/jobs/lease.js";
 import { formatBody } from "../../src/kernel/audit-body.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
@@ -70,7 +71,7 @@ export interface Log {
   /** Writes rows one after another, each in a transaction of its own. */
   append(...rows: readonly AuditRow[]): Promise<void>;
   /** A sealer on a node with the name `holder`; the default is that of the log. */
-  sealer(values?: Partial<SealerDeps> & { readonly holder?: string }): TestSealer;
+  sealer(values?: Partial<SealerDeps> & { readonly holder?: string; readonly leaseMs?: number }): TestSealer;
   /** What deletes the rows that are older than `retentionMs`. */
   retention(retentionMs: number, values?: Partial<RetentionDeps> & { readonly holder?: string }): TestSealer;
   verify(rootUid: string): Promise<LogReport>;
@@ -87,8 +88,8 @@ export async function openLog(
   const keys = await openKeyRing({ store, masterKey, clock, tokenAlgorithm: "ES256" });
   const problems: string[] = [];
   const onProblem = (what: string) => void problems.push(what);
-  const runner = (job: Job, holder: string, used = store): TestSealer => {
-    const jobs = createJobs({ store: used, holder, onProblem, random: () => 0 });
+  const runner = (job: Job, holder: string, used = store, leaseMs = LEASE_MS): TestSealer => {
+    const jobs = createJobs({ store: used, holder, onProblem, random: () => 0, leaseMs });
     jobs.add(job);
     return { start: jobs.start, pass: () => jobs.runNow(job.name), stop: jobs.stop };
   };
@@ -101,8 +102,8 @@ export async function openLog(
     async append(...rows) {
       for (const row of rows) await store.write((tx) => tx.audit.append(row));
     },
-    sealer({ holder = "test", ...values } = {}) {
-      return runner(createSealer({ store, keys, clock, onProblem, ...values }), holder, values.store);
+    sealer({ holder = "test", leaseMs, ...values } = {}) {
+      return runner(createSealer({ store, keys, clock, onProblem, ...values }), holder, values.store, leaseMs);
     },
     retention(retentionMs, { holder = "test", ...values } = {}) {
       const job = createRetention({ store, keys, clock, onProblem, retentionMs, ...values });

@@ -117,12 +117,98 @@ objectsSuite("what is not of the migrations, on PostgreSQL", {
       found: /^groups planted: no migration creates this constraint, which changes rows$/,
     },
     {
+      reason: "a foreign key that deletes rows, with the name of another",
+      sql: [
+        "CREATE TABLE others (uid text PRIMARY KEY)",
+        "INSERT INTO others SELECT uid FROM groups",
+        `ALTER TABLE groups ADD CONSTRAINT event_positions_subscription_uid_subscriptions_uid_fk
+         FOREIGN KEY (uid) REFERENCES others (uid) ON DELETE CASCADE`,
+      ],
+      found:
+        /^groups event_positions_subscription_uid_subscriptions_uid_fk: no migration creates this constraint, which/,
+    },
+    {
+      reason: "a constraint that runs a query by a function of PostgreSQL",
+      sql: ["ALTER TABLE groups ADD CONSTRAINT planted CHECK (query_to_xml('select 1', false, false, '') IS NOT NULL)"],
+      found: /^groups planted: no migration creates this constraint$/,
+    },
+    {
+      reason: "a constraint that excludes rows",
+      sql: ["ALTER TABLE audit ADD CONSTRAINT planted EXCLUDE USING btree (id WITH =)"],
+      found: /^audit planted: no migration creates this constraint$/,
+    },
+    {
+      reason: "a domain that calls a function",
+      sql: [
+        "CREATE FUNCTION planted() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN DELETE FROM tickets; RETURN true; END $$",
+        'CREATE DOMAIN planted AS text COLLATE "C" CHECK (planted())',
+        "ALTER TABLE groups ALTER COLUMN description TYPE planted",
+      ],
+      found: /^groups description: its type or collation is not one of PostgreSQL$/,
+    },
+    {
+      reason: "a collation by which other values are the same",
+      sql: [
+        "CREATE COLLATION planted (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+        "ALTER TABLE settings ALTER COLUMN name TYPE text COLLATE planted",
+      ],
+      found: /^settings name: its type or collation is not one of PostgreSQL$/,
+    },
+    {
+      reason: "a rule on a table that was made one of an extension",
+      sql: [
+        "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+        "CREATE RULE planted AS ON DELETE TO role_bindings DO INSTEAD NOTHING",
+        "ALTER EXTENSION pg_trgm ADD TABLE role_bindings",
+      ],
+      found: /^role_bindings planted: no migration creates this rule$/,
+    },
+    {
+      reason: "a view of an extension in the place of a table",
+      sql: [
+        "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+        "ALTER TABLE access_requests RENAME TO hidden",
+        "CREATE VIEW access_requests AS SELECT * FROM hidden WHERE time_ms > 0",
+        "ALTER EXTENSION pg_trgm ADD VIEW access_requests",
+      ],
+      found: /^access_requests access_requests: no migration creates this view$/,
+    },
+    {
+      reason: "a trigger, and a schema that is empty and stands first",
+      sql: [
+        FUNCTION,
+        "CREATE TRIGGER planted AFTER INSERT ON groups FOR EACH ROW EXECUTE FUNCTION planted()",
+        "CREATE SCHEMA AUTHORIZATION CURRENT_USER",
+      ],
+      found: /^groups planted: no migration creates this trigger$/,
+    },
+    {
+      reason: "another table of the same name in a schema that stands first",
+      sql: [
+        "CREATE SCHEMA AUTHORIZATION CURRENT_USER",
+        `DO $$ BEGIN EXECUTE format('CREATE TABLE %I.access_requests (LIKE public.access_requests INCLUDING ALL)', current_user); END $$`,
+      ],
+      found: /^access_requests .*access_requests: it is in another schema than the table settings$/,
+    },
+    {
+      reason: "a table that a crash empties",
+      sql: ["ALTER TABLE tickets SET UNLOGGED"],
+      found: /^tickets tickets: a crash of the server empties the table$/,
+    },
+    {
+      reason: "foreign keys that are not enforced",
+      sql: [
+        `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$`,
+      ],
+      found: /^session_replication_role replica: foreign keys are not enforced$/,
+    },
+    {
       reason: "a constraint that calls a function",
       sql: [
         "CREATE FUNCTION planted(text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN DELETE FROM tickets; RETURN true; END $$",
         "ALTER TABLE groups ADD CONSTRAINT planted CHECK (planted(name)) NOT VALID",
       ],
-      found: /^groups planted: it calls the function planted$/,
+      found: /^groups planted: no migration creates this constraint$/,
     },
     {
       reason: "an index that calls a function",
@@ -168,6 +254,11 @@ objectsSuite("what is not of the migrations, on PostgreSQL", {
     "CREATE SCHEMA reports",
     "CREATE VIEW reports.owners AS SELECT * FROM role_bindings",
     "CREATE EXTENSION IF NOT EXISTS pg_stat_statements",
+    "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+    "CREATE INDEX groups_words ON groups USING gin (name gin_trgm_ops)",
+    "CREATE TYPE reports.total AS (rows integer)",
+    "CREATE FUNCTION reports.print(reports.total) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1.rows::text'",
+    "CREATE CAST (reports.total AS text) WITH FUNCTION reports.print(reports.total) AS ASSIGNMENT",
     "ANALYZE groups",
   ],
   async commands(flags) {

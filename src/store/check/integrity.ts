@@ -67,13 +67,18 @@ export const schemaCheck: Check = {
   },
 };
 
+// The schema of the tables: the first one of the search path may be another.
+const pgSchema = sql`coalesce((select relnamespace from pg_class where oid = to_regclass('settings')), current_schema()::regnamespace)`;
+
 const sqliteCatalog: readonly [columns: SQL, indexes: SQL] = [
   sql`select m.name as "table", p.name as name from sqlite_schema m join pragma_table_info(m.name) p where m.type = 'table'`,
   sql`select tbl_name as "table", name from sqlite_schema where type = 'index'`,
 ];
 const pgCatalog: readonly [columns: SQL, indexes: SQL] = [
-  sql`select table_name as "table", column_name as name from information_schema.columns where table_schema = current_schema()`,
-  sql`select tablename as "table", indexname as name from pg_indexes where schemaname = current_schema()`,
+  sql`select c.relname as "table", a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = ${pgSchema} and c.relkind in ('r', 'p', 'v', 'f') and a.attnum > 0 and not a.attisdropped`,
+  sql`select c.relname as "table", i.relname as name from pg_index x join pg_class c on c.oid = x.indrelid
+    join pg_class i on i.oid = x.indexrelid where c.relnamespace = ${pgSchema}`,
 ];
 
 function toSet(rows: readonly Named[]): ReadonlySet<string> {
@@ -99,7 +104,7 @@ async function checkPgCatalog(context: CheckContext): Promise<void> {
   const { db, report } = context;
   const constraints = await db.all<Named>(sql`
     select c.relname as "table", k.conname as name from pg_constraint k join pg_class c on c.oid = k.conrelid
-    where c.relnamespace = current_schema()::regnamespace and not k.convalidated order by 1, 2`);
+    where c.relnamespace = ${pgSchema} and not k.convalidated order by 1, 2`);
   for (const { table, name } of constraints) {
     const remedy = `ALTER TABLE ${table} VALIDATE CONSTRAINT ${name}`;
     report("constraint", { table, key: name, problem: "the constraint is not validated", remedy });
@@ -107,13 +112,13 @@ async function checkPgCatalog(context: CheckContext): Promise<void> {
   const invalid = await db.all<Named>(sql`
     select c.relname as "table", i.relname as name from pg_index x join pg_class c on c.oid = x.indrelid
     join pg_class i on i.oid = x.indexrelid
-    where c.relnamespace = current_schema()::regnamespace and not (x.indisvalid and x.indisready) order by 1, 2`);
+    where c.relnamespace = ${pgSchema} and not (x.indisvalid and x.indisready) order by 1, 2`);
   for (const { table, name } of invalid) {
     report("index", { table, key: name, problem: "the index is not valid", remedy: `REINDEX INDEX ${name}` });
   }
   const planned = await db.all<Named>(sql`
     select c.relname as "table", a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
-    where c.relname in ${tables.map((one) => getTableConfig(one).name)} and c.relnamespace = current_schema()::regnamespace
+    where c.relname in ${tables.map((one) => getTableConfig(one).name)} and c.relnamespace = ${pgSchema}
     and a.attnum > 0 and not a.attisdropped and coalesce(a.attstattarget, -1) <> 0 order by 1, 2`);
   for (const { table, name } of planned) {
     const problem = "the server gathers statistics of the column, by which it may choose slow plans";
@@ -133,7 +138,7 @@ async function checkPgIndexes({ db, report, leaveOut, progress }: CheckContext):
   const indexes = await db.all<Named & { oid: number }>(sql`
     select c.relname as "table", i.relname as name, i.oid::int as oid from pg_index x
     join pg_class c on c.oid = x.indrelid join pg_class i on i.oid = x.indexrelid join pg_am a on a.oid = i.relam
-    where c.relnamespace = current_schema()::regnamespace and a.amname = 'btree' and x.indisvalid order by 1, 2`);
+    where c.relnamespace = ${pgSchema} and a.amname = 'btree' and x.indisvalid order by 1, 2`);
   for (const { table, name, oid } of indexes) {
     progress(name);
     try {

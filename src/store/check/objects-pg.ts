@@ -11,20 +11,22 @@ const ownTables = [...tables.map((table) => getTableConfig(table).name), ...gone
 
 /** Oids below it are those of PostgreSQL itself (FirstNormalObjectId). */
 const FIRST_OID = 16_384;
+/** The longest name in bytes (NAMEDATALEN). */
+const MAX_NAME = 63;
 
-// The tables and the record of changes, and what extensions have created, which is known by its dependency.
-const COMMON = `WITH spaces AS (
-    SELECT oid FROM pg_namespace WHERE nspname IN (current_schema(), 'drizzle')
+const listNames = (names: readonly string[]) => names.map(quote).join(", ") || "''";
+
+// The tables that queries read, and what is beside them and beside the record of changes. The first schema of the search path may
+// be another one. Extensions have created what depends on them; an object in the place of a table is none of theirs.
+const COMMON = `WITH own AS (
+    SELECT c.* FROM unnest(ARRAY[${listNames(ownTables)}]) n JOIN pg_class c ON c.oid = to_regclass(n)
+  ), spaces AS (
+    SELECT relnamespace AS oid FROM own UNION SELECT oid FROM pg_namespace WHERE nspname = 'drizzle'
   ), relations AS (
     SELECT c.* FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace
-  ), own AS (
-    SELECT * FROM relations WHERE relnamespace = current_schema()::regnamespace
-      AND relname IN (${ownTables.map(quote).join(", ")})
   ), extended AS (
-    SELECT classid, objid FROM pg_depend WHERE deptype = 'e'
-  ), functions AS (
-    SELECT p.oid, p.proname FROM pg_proc p WHERE p.oid >= ${FIRST_OID}
-      AND NOT EXISTS (SELECT FROM extended e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid)
+    SELECT classid, objid FROM pg_depend WHERE deptype = 'e' AND NOT EXISTS (
+      SELECT FROM own c WHERE classid = 'pg_class'::regclass AND c.oid = objid)
   )`;
 
 // Each query has the columns "table", name and problem.
@@ -47,19 +49,26 @@ const OBJECTS: readonly string[] = [
   // Queries of a table show the rows of those that inherit from it.
   `SELECT c.relname AS "table", i.inhrelid::regclass::text AS name, 'the rows of this table are shown as those of the other' AS problem
    FROM pg_inherits i JOIN own c ON c.oid = i.inhparent`,
-  `SELECT c.relname AS "table", to_regclass(quote_ident(c.relname))::text AS name,
-   'a relation of another schema stands before the table' AS problem
-   FROM own c WHERE to_regclass(quote_ident(c.relname)) <> c.oid`,
+  `SELECT c.relname AS "table", c.oid::regclass::text AS name, 'it is in another schema than the table settings' AS problem
+   FROM own c JOIN own s ON s.relname = 'settings' AND s.relnamespace <> c.relnamespace
+   WHERE c.relname IN (${listNames(tables.map((table) => getTableConfig(table).name))})`,
+  `SELECT c.relname AS "table", c.relname AS name, 'a crash of the server empties the table' AS problem
+   FROM own c WHERE c.relkind = 'r' AND c.relpersistence <> 'p'`,
   `SELECT c.relname AS "table", k.conname AS name, 'no migration creates this constraint, which changes rows' AS problem
    FROM pg_constraint k JOIN relations c ON c.oid = k.conrelid
    WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))
-   AND NOT (k.confupdtype NOT IN ('c', 'n', 'd') AND k.conname IN (${listCascades().map(quote).join(", ") || "''"}))`,
-  `SELECT c.relname AS "table", coalesce(k.conname, i.relname) AS name, 'it calls the function ' || f.proname AS problem
-   FROM pg_depend d JOIN functions f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
-   LEFT JOIN pg_constraint k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
-   LEFT JOIN pg_index x ON d.classid = 'pg_class'::regclass AND x.indexrelid = d.objid
-   LEFT JOIN pg_class i ON i.oid = x.indexrelid
-   JOIN own c ON c.oid = coalesce(k.conrelid, x.indrelid)`,
+   AND NOT (k.confupdtype NOT IN ('c', 'n', 'd') AND c.relname || ' ' || k.conname IN (${listNames(listCascades())}))`,
+  // Whatever it calls: functions of PostgreSQL run queries as well.
+  `SELECT c.relname AS "table", k.conname AS name, 'no migration creates this constraint' AS problem
+   FROM pg_constraint k JOIN own c ON c.oid = k.conrelid WHERE k.contype IN ('c', 'x')`,
+  // Domains call functions, and the comparison of others may hold other values to be the same.
+  `SELECT c.relname AS "table", a.attname AS name, 'its type or collation is not one of PostgreSQL' AS problem
+   FROM own c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+   WHERE a.atttypid >= ${FIRST_OID} OR a.attcollation >= ${FIRST_OID}`,
+  `SELECT c.relname AS "table", i.relname AS name, 'it calls the function ' || p.proname AS problem
+   FROM pg_depend d JOIN pg_proc p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid AND p.oid >= ${FIRST_OID}
+   JOIN pg_index x ON d.classid = 'pg_class'::regclass AND x.indexrelid = d.objid
+   JOIN pg_class i ON i.oid = x.indexrelid JOIN own c ON c.oid = x.indrelid`,
   // A server that writes rows here by logical replication.
   `SELECT c.relname AS "table", 'subscription ' || r.srsubid AS name, 'logical replication writes to the table' AS problem
    FROM pg_subscription_rel r JOIN own c ON c.oid = r.srrelid`,
@@ -69,10 +78,13 @@ const OBJECTS: readonly string[] = [
   `SELECT 'casts' AS "table", k.castsource::regtype || ' as ' || k.casttarget::regtype AS name,
    'it converts values that others compare or store' AS problem
    FROM pg_cast k WHERE k.oid >= ${FIRST_OID} AND k.castcontext <> 'e'
+   AND k.castsource < ${FIRST_OID} AND k.casttarget < ${FIRST_OID}
    AND NOT EXISTS (SELECT FROM extended e WHERE e.classid = 'pg_cast'::regclass AND e.objid = k.oid)`,
   `SELECT 'search_path' AS "table", current_setting('search_path') AS name,
    'functions of other schemas stand before those of PostgreSQL' AS problem
    WHERE (current_schemas(true))[1] <> 'pg_catalog' AND (current_schemas(true))[1] NOT LIKE 'pg\\_temp%'`,
+  `SELECT 'session_replication_role' AS "table", current_setting('session_replication_role') AS name,
+   'foreign keys are not enforced' AS problem WHERE current_setting('session_replication_role') <> 'origin'`,
   `SELECT 'event triggers' AS "table", evtname AS name, 'it runs with each login' AS problem
    FROM pg_event_trigger WHERE evtevent = 'login' AND evtenabled <> 'D'`,
 ];
@@ -141,11 +153,13 @@ function isDeclaredDefault({ table, name, value }: StoredDefault): boolean {
   return column.hasDefault && String(column.default) === text;
 }
 
-// Foreign keys that delete rows, as the migrations create them.
+// Foreign keys that delete rows, as the migrations create them: TABLE NAME. PostgreSQL cuts names.
 function listCascades(): string[] {
-  return tables.flatMap((table) =>
-    getTableConfig(table)
-      .foreignKeys.filter(({ onDelete }) => onDelete !== undefined && onDelete !== "no action")
-      .map((key) => key.getName()),
-  );
+  return tables
+    .map(getTableConfig)
+    .flatMap(({ name, foreignKeys }) =>
+      foreignKeys
+        .filter(({ onDelete }) => onDelete !== undefined && onDelete !== "no action")
+        .map((key) => `${name} ${key.getName().slice(0, MAX_NAME)}`),
+    );
 }

@@ -6,9 +6,14 @@ import { runMigrationStatement } from "../sqlite/connection.js";
 import { openDatabase } from "../sqlite/driver.js";
 import { oldTriggers, type RunQuery, type UnknownObject } from "./unknown-object.js";
 
-// What SQLite creates itself has reserved names.
-const OBJECTS =
-  "SELECT type, name, tbl_name, coalesce(sql, '') AS sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+// But for what SQLite creates itself. Others can write the rows of the schema: a trigger may have any name, and the type in capitals.
+const OBJECTS = `SELECT lower(type) AS type, name, tbl_name, coalesce(sql, '') AS sql FROM sqlite_schema WHERE NOT (
+  lower(type) = 'index' AND sql IS NULL OR
+  lower(type) = 'table' AND name IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4'))`;
+
+/** A column that a newer version has added: a constant as its default, and no rule but a foreign key that changes nothing. */
+const ADDED_COLUMN =
+  /^, [`"]?\w+[`"]? (?:text|integer|real|blob)(?: (?:NOT NULL|DEFAULT (?:'[^']*'|-?\d+|true|false)|REFERENCES [`"]?\w+[`"]? ?\([`"]?\w+[`"]?\)))*/i;
 
 interface SchemaObject {
   readonly type: string;
@@ -26,10 +31,8 @@ export async function findSqliteObjects(state: DatabaseState, query: RunQuery): 
   const unknown = found.flatMap((one) => {
     const created = expected.get(`${one.type} ${one.name}`);
     if (created === undefined) return isActive(one) ? [toUnknown(one, undefined)] : [];
-    // A newer version adds columns.
-    const isSame =
-      isNewer && !isActive(one) ? !isVirtual(created) : created.sql === one.sql && created.table === one.table;
-    return isSame ? [] : [toUnknown(one, created)];
+    const isSame = created.sql === one.sql || (isNewer && one.type === "table" && hasMoreColumns(one, created));
+    return isSame && created.table === one.table ? [] : [toUnknown(one, created)];
   });
   const names = new Set(found.map(({ type, name }) => `${type} ${name}`));
   const lost = [...expected.values()].filter((one) => one.type === "trigger" && !names.has(`trigger ${one.name}`));
@@ -45,6 +48,21 @@ function toObject({ type, name, tbl_name: table, sql }: SqlRow): SchemaObject {
 // indexes are of no effect on those of the schema.
 function isActive(one: SchemaObject): boolean {
   return one.type === "trigger" || one.type === "view" || isVirtual(one);
+}
+
+// SQLite writes added columns behind the last one, before what the statement says of the table.
+function hasMoreColumns({ sql }: SchemaObject, created: SchemaObject): boolean {
+  const moreLength = sql.length - created.sql.length;
+  if (moreLength <= 0) return false;
+  let same = 0;
+  while (same < created.sql.length && created.sql[same] === sql[same]) same++;
+  for (let start = same; start >= 0; start--) {
+    if (!sql.endsWith(created.sql.slice(start))) return false;
+    let added = sql.slice(start, start + moreLength);
+    while (ADDED_COLUMN.test(added)) added = added.replace(ADDED_COLUMN, "");
+    if (added === "") return true;
+  }
+  return false;
 }
 
 function isVirtual({ type, sql }: SchemaObject): boolean {

@@ -14,6 +14,14 @@ const template = memoryDir();
 const rewrite = (change: string, name: string) =>
   `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET ${change} WHERE name = '${name}'; PRAGMA writable_schema = RESET`;
 
+const TRIGGER = "AFTER UPDATE ON groups BEGIN DELETE FROM role_bindings; END";
+/** A trigger whose row of the schema somebody has written. */
+const hidden = (type: string, name: string) =>
+  `PRAGMA writable_schema = ON; INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql)
+   VALUES ('${type}', '${name}', 'groups', 0, 'CREATE TRIGGER ${name} ${TRIGGER}'); PRAGMA writable_schema = RESET`;
+/** A version of the future. */
+const NEWER = "INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', 9999999999999)";
+
 objectsSuite("what is not of the migrations, on SQLite", {
   async prepare() {
     const store = openSqlite({ directory: template });
@@ -61,6 +69,21 @@ objectsSuite("what is not of the migrations, on SQLite", {
       found: /^advisories advisories_added: the trigger is not the one that the migrations create$/,
     },
     {
+      reason: "a trigger with a name that SQLite reserves",
+      sql: [hidden("trigger", "sqlite_stat9")],
+      found: /^groups sqlite_stat9: no migration creates this trigger$/,
+    },
+    {
+      reason: "a trigger with the name of a table of SQLite",
+      sql: ["ANALYZE", hidden("trigger", "sqlite_stat1")],
+      found: /^groups sqlite_stat1: no migration creates this trigger$/,
+    },
+    {
+      reason: "a trigger whose type is written in capitals",
+      sql: [hidden("TRIGGER", "planted")],
+      found: /^groups planted: no migration creates this trigger$/,
+    },
+    {
       reason: "a trigger of the migrations that is gone",
       sql: ["DROP TRIGGER advisories_changed"],
       found: /^advisories advisories_changed: the trigger is missing$/,
@@ -94,6 +117,21 @@ objectsSuite("what is not of the migrations, on SQLite", {
       found: /^role_bindings role_bindings: the table is not the one that the migrations create$/,
     },
     {
+      reason: "a foreign key that deletes rows, in a database that looks newer",
+      sql: [NEWER, rewrite("sql = replace(sql, 'ON DELETE no action', 'ON DELETE cascade')", "role_bindings")],
+      found: /^role_bindings role_bindings: the table is not the one that the migrations create$/,
+    },
+    {
+      reason: "a constraint, in a database that looks newer",
+      sql: [NEWER, rewrite("sql = replace(sql, 'FOREIGN KEY', 'CHECK (1), FOREIGN KEY')", "role_bindings")],
+      found: /^role_bindings role_bindings: the table is not the one that the migrations create$/,
+    },
+    {
+      reason: "a column that is computed, in a database that looks newer",
+      sql: [NEWER, "ALTER TABLE groups ADD COLUMN upper_name TEXT GENERATED ALWAYS AS (upper(name)) VIRTUAL"],
+      found: /^groups groups: the table is not the one that the migrations create$/,
+    },
+    {
       reason: "an index with another meaning",
       sql: [
         "DROP INDEX tickets_expiry",
@@ -102,7 +140,16 @@ objectsSuite("what is not of the migrations, on SQLite", {
       found: /^tickets tickets_expiry: the index is not the one that the migrations create$/,
     },
   ],
-  harmless: ["CREATE TABLE notes (text TEXT)", "CREATE INDEX groups_by_description ON groups (description)", "ANALYZE"],
+  harmless: [
+    "CREATE TABLE notes (text TEXT)",
+    "CREATE INDEX groups_by_description ON groups (description)",
+    "ANALYZE",
+    // A newer version.
+    NEWER,
+    "ALTER TABLE groups ADD `color` text DEFAULT '' NOT NULL",
+    "ALTER TABLE groups ADD `size` integer",
+    "ALTER TABLE role_bindings ADD `group_of` text REFERENCES groups(uid)",
+  ],
   async commands(flags) {
     const data = flags[1] ?? "";
     const [backup, target] = [join(memoryDir(), "backup"), join(memoryDir(), "restored")];
