@@ -486,6 +486,17 @@ describe("the tokens of a person of the organisation's own provider", () => {
   });
 });
 
+it("an invite that is made after a revocation is valid, also in the same second", async () => {
+  const maker = await world.harness.identity({}, world.root);
+  await world.harness.bind(maker.uid, "owner", world.root);
+  const before = await invite(world, { by: maker });
+  await revokeAll(maker.uid);
+  const after = await invite(world, { by: { token: await world.harness.token(maker.uid) } });
+  const statusOf = async (code: string, sub: string) =>
+    (await register(world, world.idToken({ sub }), { code })).status;
+  assert.deepEqual([await statusOf(before.code, "guest 1"), await statusOf(after.code, "guest 2")], [403, 200]);
+});
+
 describe("what a revocation leaves", () => {
   it("is a row that says what was revoked, and one that subscriptions get as an update", async () => {
     const { uid, token } = await world.harness.identity({ name: "ci" }, world.root);

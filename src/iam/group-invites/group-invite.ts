@@ -24,6 +24,7 @@ import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource
 import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
+import { readInviteTimeMs } from "../identities/revocation.js";
 import { requireGrantable } from "../rights.js";
 import { listCapabilities } from "../roles/capability-names.js";
 import { requireAvailableRole } from "../roles/role.js";
@@ -135,6 +136,8 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       const role = await requireAvailableRole(groupInvite?.roleUid ?? "", parent, tx, "roleUid");
       requireGrantable(caller, role, parent);
       const { code, ...key } = createInviteCode(parent);
+      // A revocation of all tokens of the caller voids the invites from before it.
+      const createTimeMs = await readInviteTimeMs(tx, caller.uid);
       const row: GroupInviteRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
@@ -144,8 +147,8 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         ...key,
         createdBy: caller.uid,
         expireTimeMs: startMs + (ttl ? durationToMs(ttl) : 0),
-        createTimeMs: startMs,
-        updateTimeMs: startMs,
+        createTimeMs,
+        updateTimeMs: createTimeMs,
       };
       await tx.groupInvites.insert(row);
       return groupInviteToProto(row, role, code);
