@@ -130,7 +130,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     },
 
     async createGroupInvite({ parent, groupInvite }, call) {
-      const { tx, caller, startMs } = call;
+      const { tx, caller } = call;
       await getRow(tx, groups, parent);
       const { email, ttl, singleUse } = buildValues(groupInvites, groupInvite);
       const role = await requireAvailableRole(groupInvite?.roleUid ?? "", parent, tx, "roleUid");
@@ -146,7 +146,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         singleUse,
         ...key,
         createdBy: caller.uid,
-        expireTimeMs: startMs + (ttl ? durationToMs(ttl) : 0),
+        expireTimeMs: createTimeMs + (ttl ? durationToMs(ttl) : 0),
         createTimeMs,
         updateTimeMs: createTimeMs,
       };
