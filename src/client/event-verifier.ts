@@ -194,12 +194,13 @@ function listHeaders(headers: EventHeaders): Header[] {
 function readAttributes(headers: readonly Header[]): Attributes {
   const attributes = new Map<string, string>();
   for (const [header, value] of headers) {
-    if (!header.startsWith("ce-") || value === "") continue;
+    if (!header.startsWith("ce-")) continue;
     const name = header.slice("ce-".length);
     if (attributes.has(name)) throw new EventRejected(400, `${header} has more than one value`);
     attributes.set(name, decode(value));
   }
-  return attributes;
+  // An empty value is none, but two of which one is empty are two.
+  return new Map([...attributes].filter(([, value]) => value !== ""));
 }
 
 // The form is that of docs/events.md: one line for each attribute, with the length of its value before that.

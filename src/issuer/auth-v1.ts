@@ -29,7 +29,7 @@ import type { Tx } from "../store/transaction.js";
 import { type NoteTerminal, takeHeadlessSession } from "./oauth/headless.js";
 import { type Exchanger, requireBearer } from "./sts/exchange.js";
 import { type FailureLimiter, inviteFailureKey } from "./sts/failure-limiter.js";
-import type { Proof } from "./sts/identify.js";
+import { type Proof, requireIssuedAfterRevocation } from "./sts/identify.js";
 
 export interface AuthDeps {
   readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
@@ -121,16 +121,22 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
     code: string,
     context: { readonly ids: Ids; readonly nowMs: number },
   ) {
+    await requireIssuedAfterRevocation(tx, proof);
     const { identityUid, group = "" } = await signIn(tx, buildSignIn(proof, code), context);
     return { identity: identityUid, group };
   }
 
   function buildSignIn({ token: { issuer, subject, claims }, providerUid }: PersonProof, code: string): SignIn {
-    return { issuer, subject, claims, providerUid, invite: code === "" ? undefined : code, register: open };
+    const invite = code === "" ? undefined : code;
+    // UserInfo is asked at logins in a browser alone.
+    return { issuer, subject, claims, isPartial: true, providerUid, invite, register: open };
   }
 
   async function requireRoomFor(tx: Tx, proof: Proof, code: string, context: RoomContext): Promise<void> {
-    if (proof.by === "person") return requireRoomForLogin(tx, buildSignIn(proof, code), context);
+    if (proof.by === "person") {
+      await requireIssuedAfterRevocation(tx, proof);
+      return requireRoomForLogin(tx, buildSignIn(proof, code), context);
+    }
     const identity = await tx.identities.find(proof.identity);
     if (identity !== undefined) await requireRoomForInvite(tx, code, { person: identity }, context);
   }

@@ -223,7 +223,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     operatorKeys,
     exchanges,
     caches: { issuer_keys: issuerKeys, login_providers: providerCache, claim_patterns: patternCache },
-    jobs: [keyRotation, createExpiredRowSweep(clock)],
+    jobs: [keyRotation, createExpiredRowSweep({ store, clock })],
     start() {
       keyReload.start();
       lastSeenFlush.start();

@@ -18,13 +18,22 @@ const SWEEP_MS = 600_000;
  */
 const SWEEP_ROWS = 50;
 
-export function createExpiredRowSweep(clock: Clock): Job {
+export interface ExpiredRowSweepDeps {
+  readonly store: Pick<Store, "read">;
+  readonly clock: Clock;
+}
+
+/** Creates the job that deletes expired rows. A clock that is ahead does not decide alone what has expired. */
+export function createExpiredRowSweep({ store, clock }: ExpiredRowSweepDeps): Job {
   return {
     name: "expired-rows",
     problem: "expired rows could not be deleted",
     intervalMs: SWEEP_MS,
     waitsAfterClockJump: true,
-    run: (run) => deleteExpired(run, clock(), () => run.signal.aborted),
+    async run(run) {
+      const nowMs = Math.min(clock(), await store.read((tx) => tx.jobs.nowMs()));
+      return deleteExpired(run, nowMs, () => run.signal.aborted);
+    },
   };
 }
 

@@ -185,7 +185,15 @@ describe("eventVerifier", () => {
     const headers = headersOf(await sign(issuer, claims()));
     await assert.rejects(verifyEvent({ ...headers, "Ce-Id": "id-2" }, BODY), /ce-id has more than one value/);
     await assert.rejects(verifyEvent({ ...headers, "ce-id": ["id-1", "id-2"] }, BODY), /more than one value/);
-    assert.equal((await verifyEvent({ ...headers, "ce-id": ["id-1"] }, BODY)).id, "id-1");
+    // Also if one of them is empty, which alone is none.
+    for (const values of [
+      ["", "id-1"],
+      ["id-1", ""],
+      ["", ""],
+    ])
+      await assert.rejects(verifyEvent({ ...headers, "ce-id": values }, BODY), /ce-id has more than one value/);
+    await assert.rejects(verifyEvent({ ...headers, "ce-extra": ["", ""] }, BODY), /ce-extra has more than one value/);
+    assert.equal((await verifyEvent({ ...headers, "ce-id": ["id-1"], "ce-extra": "" }, BODY)).id, "id-1");
   });
 
   it("refuses the token of another subscription, where it knows its own", async () => {

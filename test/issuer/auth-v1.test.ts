@@ -159,6 +159,11 @@ describe("registering without an invite", () => {
       ["", "new@example.org"],
       "only true is true",
     );
+    // An ID token that says nothing of an address takes none away: UserInfo may have it.
+    await register(world, world.idToken(claims), {});
+    for (const partial of [{ sub: "known" }, { sub: "known", email: "new@example.org" }])
+      assert.equal((await register(world, world.idToken(partial), {})).status, 200);
+    assert.deepEqual([(await read())?.email, (await read())?.emailUnverified], ["new@example.org", ""]);
   });
 
   it("is rejected for others, who are not registered", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
 import { type Installation, openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
-import { createLastSeen, deleteExpired } from "../../src/issuer/maintenance.js";
+import { createExpiredRowSweep, createLastSeen, deleteExpired } from "../../src/issuer/maintenance.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
@@ -100,6 +100,24 @@ test("a sweep ends when the service stops", async () => {
   let checks = 0;
   await deleteExpired(store, 2_000, () => ++checks > 1);
   assert.equal(await store.write(async (tx) => tx.tickets.sweep(2_000, 500)), 200);
+});
+
+test("a sweep at a node whose clock is ahead deletes only what has expired by the clock of the database", async () => {
+  const { store } = installation;
+  const nowMs = Date.now();
+  const rows = { expired: nowMs - 1_000, "not expired": nowMs + 600_000 };
+  await store.write(async (tx) => {
+    for (const [tokenId, expireTimeMs] of Object.entries(rows))
+      await tx.revokedTokens.insert({ identityUid: "a".repeat(40), tokenId, expireTimeMs });
+  });
+  const isKept = () =>
+    store.read((tx) => Promise.all(Object.keys(rows).map((id) => tx.revokedTokens.isRevoked("a".repeat(40), id))));
+  const run = { fence: 1, holder: "test", signal: new AbortController().signal, write: store.write.bind(store) };
+  await createExpiredRowSweep({ store, clock: () => Date.now() + 3_600_000 }).run(run);
+  assert.deepEqual(await isKept(), [false, true]);
+  // The control: that clock alone would delete the other one as well.
+  await deleteExpired(store, Date.now() + 3_600_000, () => false);
+  assert.deepEqual(await isKept(), [false, false]);
 });
 
 // The times when identities were last seen: written some seconds later, for many at once, and never set back.

@@ -10,13 +10,14 @@ import { MAX_REVOKED_TOKENS } from "../../src/iam/identities/revocation.js";
 import { revokeTokens as revokeOnHost } from "../../src/iam/operator/operate.js";
 import { deleteExpired } from "../../src/issuer/maintenance.js";
 import { createTokens } from "../../src/issuer/tokens.js";
-import { randomIds } from "../../src/kernel/ids.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { MAX_TOKEN_LIFE_S } from "../../src/pipeline/auth/api-token.js";
 import type { AuditRow } from "../../src/store/tables/audit.js";
 import { permissionDenied } from "../contract/expectations.js";
 import { rawGrpc, requestOf } from "../contract/iam-clients.js";
 import { askToken } from "../registry/token-kit.js";
 import { signToken } from "../support/local-issuer.js";
+import { invite, register } from "./auth-world.js";
 import { makeIdToken } from "./oauth/login-world.js";
 import { type Answer, ask, queryOf } from "./sts/ask.js";
 import { claimsOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./sts/exchange-world.js";
@@ -164,6 +165,30 @@ describe("a revocation of all tokens refuses", () => {
     assert.equal((await world.exchange({}, upstream)).status, 403);
     pass(1_000);
     assert.equal((await world.exchange({}, world.idToken({ sub: "leaver" }))).status, 200);
+  });
+
+  it("ID tokens of a login provider at registrations, with an invite as well", async () => {
+    const { uid, token } = await world.person("returning");
+    const { code } = await invite(world);
+    const leaked = world.idToken({ sub: "returning" });
+    assert.equal((await register(world, leaked, {})).status, 200, "the control");
+    await revokeAll(uid, token);
+    for (const json of [{}, { code }]) {
+      const { status, text } = await register(world, leaked, json);
+      assert.equal(status, 403, text);
+      assert.match(text, /revoked after this one was issued/);
+    }
+    assert.equal(
+      await world.write((tx) => tx.roleBindings.findSame(world.root, uid, builtinRoleUid("viewer"))),
+      undefined,
+    );
+    // People who are not registered have revoked nothing.
+    assert.equal(
+      (await register(world, world.idToken({ sub: "newcomer", iat: Math.floor(nowMs() / 1000) - 5 }), { code })).status,
+      200,
+    );
+    pass(1_000);
+    assert.equal((await register(world, world.idToken({ sub: "returning" }), { code })).status, 200);
   });
 
   it("the caller's own, with the call that revokes them", async () => {
@@ -459,6 +484,17 @@ describe("the tokens of a person of the organisation's own provider", () => {
     }
     assert.equal(await isAccepted(token), true);
   });
+});
+
+it("an invite that is made after a revocation is valid, also in the same second", async () => {
+  const maker = await world.harness.identity({}, world.root);
+  await world.harness.bind(maker.uid, "owner", world.root);
+  const before = await invite(world, { by: maker });
+  await revokeAll(maker.uid);
+  const after = await invite(world, { by: { token: await world.harness.token(maker.uid) } });
+  const statusOf = async (code: string, sub: string) =>
+    (await register(world, world.idToken({ sub }), { code })).status;
+  assert.deepEqual([await statusOf(before.code, "guest 1"), await statusOf(after.code, "guest 2")], [403, 200]);
 });
 
 describe("what a revocation leaves", () => {

@@ -2,8 +2,9 @@
 // for or repeated.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { mayAccept } from "../../src/iam/people/accept-invite.js";
 import { createTokens } from "../../src/issuer/tokens.js";
-import { randomIds } from "../../src/kernel/ids.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { askToken } from "../registry/token-kit.js";
 import type { Harness } from "../support/harness.js";
 import { ask, queryOf } from "./sts/ask.js";
@@ -93,6 +94,40 @@ export function revokedNodesSuite(name: string, start: () => Promise<readonly [H
         all(200, await callsBy(await there.token(uid)));
         there.skewMs = 0;
       }
+    });
+
+    test("a node whose clock is ahead neither makes invites that outlive a revocation, nor revokes what is issued later", async () => {
+      const ahead = 600_000;
+      const { uid } = await caller();
+      const invite = async (node: Harness) => {
+        const json = { roleUid: builtinRoleUid("viewer"), ttl: "3600s" };
+        const bearer = await node.token(uid);
+        const path = `/iam/v2beta1/groupInvites/${group}`;
+        const made = await ask(node.url, path, { method: "POST", bearer, json });
+        assert.equal(made.status, 200, made.text);
+        return String(made.json.uid);
+      };
+      const isOpen = (invited: string) =>
+        here.app.installation.store.read(async (tx) => {
+          const row = await tx.groupInvites.find(invited);
+          assert.ok(row);
+          return mayAccept(tx, row, { uid: "a".repeat(40), email: "", providerUid: null }, Date.now());
+        });
+      there.skewMs = ahead;
+      const before = [await invite(here), await invite(there)];
+      assert.deepEqual(await Promise.all(before.map(isOpen)), [true, true]);
+      await revoke(uid);
+      assert.deepEqual(await Promise.all(before.map(isOpen)), [false, false]);
+      const after = [await invite(here), await invite(there)];
+      assert.deepEqual(await Promise.all(after.map(isOpen)), [true, true]);
+      const path = `/tokens/v1/identities/${uid}:revokeTokens`;
+      const revoked = await ask(there.url, path, { method: "POST", bearer: await there.token(uid), json: {} });
+      there.skewMs = 0;
+      assert.equal(revoked.status, 200, revoked.text);
+      const notBeforeMs = Date.parse(String(revoked.json.notBefore));
+      assert.ok(notBeforeMs < Date.now() + ahead / 2, "tokens of other issuers are accepted soon");
+      assert.deepEqual(await Promise.all(after.map(isOpen)), [false, false]);
+      assert.equal(await isOpen(await invite(here)), true);
     });
 
     test("what is issued meanwhile from what was read before is refused, however late the clock is", async () => {

@@ -32,12 +32,13 @@ def read_attributes(headers):
     attributes = {}
     for header, value in headers.items():
         name = header.lower()
-        if not name.startswith("ce-") or not value:
+        if not name.startswith("ce-"):
             continue
         if name[3:] in attributes:
             raise Rejected(400, f"{name} has more than one value")
         attributes[name[3:]] = unquote(value)
-    return attributes
+    # An empty value is none, but two of which one is empty are two.
+    return {name: value for name, value in attributes.items() if value}
 
 
 def digest_attributes(attributes):

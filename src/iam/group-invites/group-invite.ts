@@ -24,6 +24,7 @@ import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource
 import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
+import { readInviteTimeMs } from "../identities/revocation.js";
 import { requireGrantable } from "../rights.js";
 import { listCapabilities } from "../roles/capability-names.js";
 import { requireAvailableRole } from "../roles/role.js";
@@ -129,12 +130,14 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     },
 
     async createGroupInvite({ parent, groupInvite }, call) {
-      const { tx, caller, startMs } = call;
+      const { tx, caller } = call;
       await getRow(tx, groups, parent);
       const { email, ttl, singleUse } = buildValues(groupInvites, groupInvite);
       const role = await requireAvailableRole(groupInvite?.roleUid ?? "", parent, tx, "roleUid");
       requireGrantable(caller, role, parent);
       const { code, ...key } = createInviteCode(parent);
+      // A revocation of all tokens of the caller voids the invites from before it.
+      const createTimeMs = await readInviteTimeMs(tx, caller.uid);
       const row: GroupInviteRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
@@ -143,9 +146,9 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         singleUse,
         ...key,
         createdBy: caller.uid,
-        expireTimeMs: startMs + (ttl ? durationToMs(ttl) : 0),
-        createTimeMs: startMs,
-        updateTimeMs: startMs,
+        expireTimeMs: createTimeMs + (ttl ? durationToMs(ttl) : 0),
+        createTimeMs,
+        updateTimeMs: createTimeMs,
       };
       await tx.groupInvites.insert(row);
       return groupInviteToProto(row, role, code);

@@ -39,12 +39,32 @@ export interface TokensRevocation {
  * @param nowMs epoch milliseconds
  */
 export async function revokeAllTokens(tx: Tx, before: IdentityRow, nowMs: number): Promise<TokensRevocation> {
+  // By the clock of the database: that of this node may be ahead, and would refuse what is issued later, or behind.
   // Later than the last one also where the clock was set back: tokens name the revocation before which they were issued.
-  const revokeTimeMs = Math.max(nowMs, before.revokeTimeMs + 1);
+  const revokeTimeMs = Math.max(await tx.jobs.nowMs(), before.revokeTimeMs + 1);
   // Servers of versions before compare whole seconds alone.
   const notBefore = Math.max(before.notBefore, Math.floor(revokeTimeMs / 1000) + 1);
   const identity = await tx.identities.update(before.uid, { revokeTimeMs, notBefore }, nowMs);
   return { identity: identity ?? before, endedSessions: await tx.refreshTokens.deleteOf(before.uid) };
+}
+
+/**
+ * Dates an invite of an identity, in epoch milliseconds: by the clock of the database, as revocations are, so that those of
+ * nodes do not decide which was first.
+ */
+export async function readInviteTimeMs(tx: Tx, identityUid: string): Promise<number> {
+  const revokeTimeMs = (await tx.identities.find(identityUid))?.revokeTimeMs ?? 0;
+  return Math.max(await tx.jobs.nowMs(), revokeTimeMs + 1);
+}
+
+/** Whether an invite of an identity was made before all tokens of the identity were revoked. */
+export function isInviteRevoked(
+  { revokeTimeMs, notBefore }: Pick<IdentityRow, "revokeTimeMs" | "notBefore">,
+  createTimeMs: number,
+): boolean {
+  if (createTimeMs <= revokeTimeMs) return true;
+  // Set by something else, such as a version before, to whole seconds.
+  return notBefore > Math.floor(revokeTimeMs / 1000) + 1 && Math.floor(createTimeMs / 1000) < notBefore;
 }
 
 /**
@@ -66,6 +86,7 @@ export async function revokeOneToken(
     const rule = `${MAX_REVOKED_TOKENS} tokens of this identity were revoked one by one within the last hour: revoke all`;
     throw failedPrecondition("TOO_MANY_REVOKED_TOKENS", rule);
   }
-  await tx.revokedTokens.insert({ identityUid, tokenId, expireTimeMs: nowMs + KEPT_MS });
+  const expireTimeMs = Math.max(nowMs, await tx.jobs.nowMs()) + KEPT_MS;
+  await tx.revokedTokens.insert({ identityUid, tokenId, expireTimeMs });
   return tx.identities.update(identityUid, {}, nowMs);
 }

@@ -8,6 +8,7 @@ import type { IdentityRow } from "../../store/tables/identities.js";
 import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isHostIdentity } from "../identities/identity.js";
+import { isInviteRevoked } from "../identities/revocation.js";
 import { requireGrantable } from "../rights.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { listCapabilityNames } from "../roles/capability-names.js";
@@ -187,7 +188,7 @@ async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRo
   const { createdBy, groupUid } = invite;
   const identity = await tx.identities.find(createdBy);
   // The revocation of an identity revokes its invites as well as its tokens.
-  if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw inviteDenied();
+  if (identity === undefined || isInviteRevoked(identity, invite.createTimeMs)) throw inviteDenied();
   const seconds = Math.floor(nowMs / 1000);
   const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
   const inviter = new Caller(principal, [], await tx.access.findGrantsAt(createdBy, lineageOf(groupUid)));

@@ -191,11 +191,17 @@ async function refreshPerson(
   { nowMs, isPartial }: { readonly nowMs: number; readonly isPartial: boolean },
 ): Promise<IdentityRow> {
   await tx.identities.updateLastSeen(person.uid, nowMs);
-  const { email, emailUnverified } = isPartial && asserted.claims.email === undefined ? person : parseEmail(asserted);
+  const { email, emailUnverified } = isPartial && lacksEmail(asserted, person) ? person : parseEmail(asserted);
   // The name that the person has chosen, else that of the provider, else the one before.
   const name = findChosenName(person) || parseName(asserted) || person.name;
   if (name === person.name && email === person.email && emailUnverified === person.emailUnverified) return person;
   return (await tx.identities.update(person.uid, { name, email, emailUnverified }, nowMs)) ?? person;
+}
+
+// Without `email_verified` it is not known whether an address is confirmed, so it does not replace one that is.
+function lacksEmail({ claims }: AssertedIdentity, { email }: IdentityRow): boolean {
+  const { email: asserted = null, email_verified: verified = null } = claims;
+  return asserted === null || (verified === null && email !== "");
 }
 
 async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Promise<string[]> {

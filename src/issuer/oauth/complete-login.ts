@@ -3,6 +3,7 @@ import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
 import { parseName } from "../../iam/people/registration.js";
 import { type SignIn, type SignInResult, sessionView, signIn } from "../../iam/people/sign-in.js";
+import { notPermitted } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
 import { describeChange } from "../../pipeline/body.js";
@@ -40,12 +41,18 @@ export interface LoginCompletion {
   readonly request: WebRequest;
   /** The person's decisions about pending role bindings, where the page asked for them. */
   readonly decisions?: BindingDecisions | undefined;
+  /**
+   * When all tokens of the person had been revoked last, as the page that asked for consent was made; 0 for never, and
+   * undefined where no page asked.
+   */
+  readonly revokeTimeMs?: number | undefined;
 }
 
 /**
  * Signs the person in and delivers the outcome, in one transaction.
  *
- * @throws ApiError when the person has no account, or the invite or another parameter is not valid
+ * @throws ApiError when the person has no account, the invite or another parameter is not valid, or all tokens of the person
+ * were revoked while the page waited for consent
  */
 export async function completeLogin(context: LoginContext, completion: LoginCompletion): Promise<WebResponse> {
   const { store, inviteLimiter, quotas, clock } = context;
@@ -113,10 +120,17 @@ async function signInAndRespond(
   completion: LoginCompletion,
 ): Promise<AfterCommit<WebResponse>> {
   const { clock, ids } = context;
-  const { login, provider, request, decisions } = completion;
+  const { login, provider, request, decisions, revokeTimeMs } = completion;
   const nowMs = clock();
   const signedIn = await signIn(tx, buildSignIn(context, completion), { ids, nowMs });
   const { identityUid, mappings, informative } = signedIn;
+  const person = await tx.identities.find(identityUid);
+  if (revokeTimeMs !== undefined && person?.revokeTimeMs !== revokeTimeMs) {
+    throw notPermitted(
+      "all tokens of this identity were revoked after this login began: log in again",
+      "token_revoked",
+    );
+  }
   if (decisions !== undefined) {
     await applyBindingDecisions(tx, { identityUid, decisions }, { nowMs, method: request.path, request });
   }

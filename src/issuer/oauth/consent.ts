@@ -63,11 +63,12 @@ export async function askForConsent(
   await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
   const key = createSecret();
   const { idToken, added, isPartial } = verified;
-  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken, added, isPartial };
-  const origin = originOfPerson(personUidOf({ login, provider, verified }));
+  const personUid = personUidOf({ login, provider, verified });
   await store.write(async (tx) => {
-    const start = await findStart(tx, "authorization", origin, clock());
-    await tickets.start(tx, "authorization", key, consent, clock() + LOGIN_MS, start);
+    const revokeTimeMs = (await tx.identities.find(personUid))?.revokeTimeMs ?? 0;
+    const asked = { browser, request: login, sentTo, idToken, added, isPartial, revokeTimeMs };
+    const start = await findStart(tx, "authorization", originOfPerson(personUid), clock());
+    await tickets.start(tx, "authorization", key, { stage: "consent", ...asked }, clock() + LOGIN_MS, start);
   });
   return redirect(`${CONSENT_PATH}?login=${key}`);
 }
@@ -138,6 +139,7 @@ export async function decideConsent(context: LoginContext, request: WebRequest):
       browser,
       request,
       decisions,
+      revokeTimeMs: found.revokeTimeMs ?? 0,
     });
   } catch (error) {
     return respondToFailedLogin(context, login.to, error);

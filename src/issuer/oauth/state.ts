@@ -80,6 +80,8 @@ export type Authorization = {
       /** See `VerifiedIdToken`; absent in logins of older releases. */
       readonly added?: Claims;
       readonly isPartial?: boolean;
+      /** When all tokens of the person had been revoked last, as the page was made; absent where a version before stored it. */
+      readonly revokeTimeMs?: number;
     }
   | {
       readonly stage: "approval";

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Relationship, relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
+import { derivePersonUid } from "../../iam/people/registration.js";
 import { getKnownPerson } from "../../iam/people/sign-in.js";
 import type { BearerNote } from "../../kernel/asserted-bearer.js";
 import { invalidArgument, notPermitted, unauthenticated } from "../../kernel/errors.js";
@@ -288,7 +289,7 @@ export async function decide(
     }
     const { issuer, subject, claims } = token;
     const person = await getKnownPerson(tx, { issuer, subject, claims, providerUid });
-    requireAfterRevocation(await tx.identities.find(person.identityUid), issuedMs(token));
+    await requireIssuedAfterRevocation(tx, proof);
     return person;
   }
   const { identity, credential } = proof;
@@ -317,6 +318,21 @@ function requireAfterRevocation(row: Pick<IdentityRow, "revokeTimeMs"> | undefin
   if (row === undefined || row.revokeTimeMs === 0 || issuedMs > row.revokeTimeMs) return;
   const rule = "all tokens of this identity were revoked after this one was issued: get a new one from its issuer";
   throw notPermitted(rule, "token_revoked");
+}
+
+/**
+ * Requires that the token of a person was issued after all tokens of the person were revoked last, as {@link decide} does.
+ * A person who is not registered has revoked none.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
+export async function requireIssuedAfterRevocation(
+  tx: Tx,
+  { token, providerUid }: Extract<Proof, { by: "person" }>,
+): Promise<void> {
+  const { issuer, subject } = token;
+  const provider = providerUid === undefined ? undefined : { uid: providerUid };
+  requireAfterRevocation(await tx.identities.find(derivePersonUid({ issuer, subject, provider })), issuedMs(token));
 }
 
 // A token that does not say when it was issued may be of any time.

@@ -230,6 +230,35 @@ test("a login that cannot succeed gets an error without a consent page", async (
   }
 });
 
+test("a login that waits for consent ends with a revocation of all tokens of its person", async () => {
+  const { store, ids, clock } = kit.deps;
+  kit.provider.account = { ...alice, subject: "waiting" };
+  const uid = personUid(kit.provider.issuer, "waiting");
+  const revoke = () => store.write((tx) => revokeTokens(tx, uid, { ids, nowMs: clock() }));
+  const pages = async (query: string) => {
+    const agent = new Agent();
+    return { agent, page: await agent.get(query) };
+  };
+  const decide = async ({ agent, page }: Awaited<ReturnType<typeof pages>>) => (await agent.decide(page)).program;
+  const { group, owner: maker } = await kit.organisation("waiting.example");
+  const invite = await inviteTo(kit, group, maker, { singleUse: false });
+  const first = await decide(await pages(redirectRequest({ invite })));
+  assert.ok(first?.get("token"), "the person is registered");
+  const code = codeRequestUrl();
+  // Never revoked before, and revoked before.
+  for (let round = 0; round < 2; round++) {
+    const [redirected, coded] = [await pages(redirectRequest()), await pages(code)];
+    await revoke();
+    for (const waiting of [redirected, coded]) {
+      const program = await decide(waiting);
+      assert.deepEqual([program?.get("token") ?? null, program?.get("code")], [null, null]);
+      assert.deepEqual([program?.get("error"), program?.get("status_code")], ["access_denied", "403"]);
+      assert.match(program?.get("error_description") ?? "", /revoked after this login began: log in again/);
+    }
+    assert.ok((await decide(await pages(redirectRequest())))?.get("token"), "the control: a login that began later");
+  }
+});
+
 test("invites created before their creator was revoked are rejected, later ones are not", async () => {
   const { group, owner: maker } = await kit.organisation("revoked.example");
   const invite = await inviteTo(kit, group, maker, { singleUse: false });

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { after, afterEach, before, describe, it } from "node:test";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
+import { type SignIn, signIn } from "../../../src/iam/people/sign-in.js";
 import { lacksClaims, pickAddedClaims } from "../../../src/issuer/oauth/user-info.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
 import { USER_INFO } from "../../support/oidc-provider.js";
@@ -145,6 +146,30 @@ describe("UserInfo", () => {
       assert.equal(stored?.email, email);
     });
   }
+
+  it("that cannot be read takes no confirmation away, whatever the ID token has of the address", async () => {
+    const email = newEmail();
+    const stored = async (subject: string) => {
+      const person = await kit.store.read((tx) => tx.identities.find(personUid(kit.provider.issuer, subject)));
+      return [person?.email, person?.emailUnverified];
+    };
+    const signInAgain = async (subject: string, claims: SignIn["claims"], isPartial: boolean) => {
+      const login = { issuer: kit.provider.issuer, subject, claims, isPartial, register: true };
+      await kit.store.write((tx) => signIn(tx, login, { ids: randomIds, nowMs: Date.now() }));
+      return stored(subject);
+    };
+    const { subject } = await login(kit, { email, email_verified: true });
+    assert.deepEqual(await signInAgain(subject, {}, true), [email, ""]);
+    assert.deepEqual(await signInAgain(subject, { email }, true), [email, ""]);
+    assert.deepEqual(await signInAgain(subject, { email: newEmail() }, true), [email, ""]);
+    assert.deepEqual(await signInAgain(subject, { email, email_verified: null }, true), [email, ""]);
+    // The controls: what the provider does state counts, and so does an address where none is confirmed.
+    assert.deepEqual(await signInAgain(subject, { email, email_verified: false }, true), ["", email]);
+    const other = newEmail();
+    assert.deepEqual(await signInAgain(subject, { email: other }, true), ["", other]);
+    assert.deepEqual(await signInAgain(subject, { email, email_verified: true }, true), [email, ""]);
+    assert.deepEqual(await signInAgain(subject, { email }, false), ["", email]);
+  });
 
   it("has the groups of an organisation's provider", async () => {
     const { group, provider } = await kit.organisation(`tenant${++count}.example`);
