@@ -79,7 +79,7 @@ const table = {
     why: "HTTP/1.1: requests of a connection that wait for the response to the first; it is closed after them",
   },
   readTurnUs: {
-    value: 1_000,
+    value: 2_000,
     why: "what small pieces and pipelined requests of an address may cost in a turn of the event loop before it is not read for a while",
   },
   readPauseFactor: {

@@ -9,7 +9,7 @@ export const PIECE_US = 1;
 /** What a piece costs of a body that has too many, which is dropped: more than it takes, so that its peer is stopped. */
 export const DROPPED_PIECE_US = 8;
 /** What a request costs that is sent ahead of the response before it, and a stream that is refused, in microseconds. */
-export const AHEAD_US = 20;
+export const AHEAD_US = 10;
 
 /** The connections of one key, and what they cost. */
 interface Peer {
