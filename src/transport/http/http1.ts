@@ -83,8 +83,7 @@ class Http1Request implements WaitingRequest {
 // A request that counts the pieces of its body as the parser finds them.
 class CountedRequest extends IncomingMessage {
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-    const open = openRequestOf(this);
-    if (open !== undefined && !(chunk === null ? !open.isBodyRefused : open.takePiece(chunk.length))) return false;
+    if (openRequestOf(this)?.takePiece(chunk) === false) return false;
     return super.push(chunk, encoding);
   }
 }

@@ -270,8 +270,7 @@ function watchStreams(
 
 // Counts the pieces of a body as they arrive, before any of them is read.
 function pushCounted(this: ServerHttp2Stream, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-  const open = openRequestOf(this);
-  if (open !== undefined && !(chunk === null ? !open.isBodyRefused : open.takePiece(chunk.length))) return false;
+  if (openRequestOf(this)?.takePiece(chunk) === false) return false;
   return Duplex.prototype.push.call(this, chunk, encoding);
 }
 

@@ -109,10 +109,12 @@ export class OpenRequest implements Turn, Owner {
   }
 
   /**
-   * Counts a piece of the body as the parser found it. Returns whether it is to be kept: a body in too many pieces is
-   * rejected, and the rest of it is dropped.
+   * Counts a piece of the body as the parser found it; null is its end. Returns whether it is to be kept: a body in too many
+   * pieces is rejected, and the rest of it is dropped, its end too: what was kept must not pass for the whole.
    */
-  takePiece(bytes: number): boolean {
+  takePiece(piece: Buffer | null): boolean {
+    if (piece === null) return this.#bodyFault === undefined;
+    const { length: bytes } = piece;
     this.#pieceBytes += bytes;
     // Most bodies are one piece.
     if (++this.#pieces === 1) return true;
@@ -129,11 +131,6 @@ export class OpenRequest implements Turn, Owner {
     // Not within this event of the connection, whose request may now be answered.
     setImmediate(() => this.#rejectBody());
     return false;
-  }
-
-  /** Whether the rest of the body is dropped, its end too: what was kept must not pass for the whole. */
-  get isBodyRefused(): boolean {
-    return this.#bodyFault !== undefined;
   }
 
   /** Counts what Node holds of a body that is not read yet, in bytes. @param bytes those of its pieces */
