@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { CreateGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import type { Limits } from "../../src/transport/http/limits.js";
 import { createReflection } from "../../src/transport/rpc/reflection.js";
 import { FRAME, openFrames } from "../hostile/support/frames.js";
 import { waitUntil } from "../support/wait-until.js";
@@ -290,6 +291,39 @@ function sendInParts(port: number, [first = "", second = ""]: readonly string[])
     socket.on("close", () => resolve(text));
   });
 }
+
+describe("a stream of one message in pieces of a byte", () => {
+  const sendPieces = async (
+    limits: Partial<Limits>,
+    isOver: (received: Readonly<Record<number, number>>) => boolean,
+  ) => {
+    const reflecting = await startServer({ extraServices: createReflection([]), limits });
+    const connection = openFrames(reflecting.url, "127.0.0.1");
+    try {
+      await waitUntil(() => (connection.received[FRAME.settings] ?? 0) > 1);
+      const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+      connection.send(headersFrame(1, path, [["content-type", "application/grpc"]]));
+      const message = frame(Buffer.alloc(8_000));
+      for (let at = 0; at < 6_000; at += 500)
+        connection.send(...split(message.subarray(at, at + 500), 1).map((piece) => http2Frame(DATA, 0, 1, piece)));
+      connection.send(http2Frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
+      await waitUntil(() => isOver(connection.received));
+      return { ...connection.received };
+    } finally {
+      await reflecting.stop();
+    }
+  };
+
+  it("ends", async () => {
+    await sendPieces({}, (received) => (received[FRAME.reset] ?? 0) + (received[FRAME.headers] ?? 0) > 0);
+  });
+
+  it("goes on where its pieces are not counted (control)", async () => {
+    const limits = { streamPieces: Number.POSITIVE_INFINITY };
+    const received = await sendPieces(limits, (frames) => (frames[FRAME.ping] ?? 0) > 0);
+    assert.deepEqual([received[FRAME.reset], received[FRAME.headers]], [undefined, undefined]);
+  });
+});
 
 describe("requests that would fill the memory", () => {
   const fields = (count: number) => Array.from({ length: count }, (_, i) => `a${i}: b\r\n`).join("");

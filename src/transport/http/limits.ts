@@ -74,6 +74,14 @@ const table = {
     why: "pieces of a request body, besides one for every bytesPerPiece; each costs what a thousand bytes cost",
   },
   bytesPerPiece: { value: 64, why: "the average size of further pieces; clients send some thousand bytes at once" },
+  streamPieces: {
+    value: 4_096,
+    why: "pieces of a stream of messages, besides one for every bytesPerMessage",
+  },
+  bytesPerMessage: {
+    value: 4,
+    why: "the average size of further pieces of a stream; each message has a prefix of 5 bytes",
+  },
   pipelinedRequests: {
     value: 100,
     why: "HTTP/1.1: requests of a connection that wait for the response to the first; it is closed after them",

@@ -68,7 +68,8 @@ export async function readRequest(
     // Clients of gRPC-Web do not stream requests, and base64 of unknown length cannot be charged at once.
     if (isText) throw unimplemented(`method: ${method.name} takes a stream, which gRPC-Web as text cannot send`);
     const open = openRequestOf(req);
-    open?.openBody(() => req.destroy(), true);
+    // Not within an event of the connection: Node may still be reading it.
+    open?.openBody(() => setImmediate(() => req.destroy()), true);
     open?.chargeBody(maxBytes);
     return { body: streamOf(req), message: undefined };
   }
