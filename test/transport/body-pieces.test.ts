@@ -319,7 +319,7 @@ describe("a stream of one message in pieces of a byte", () => {
   });
 
   it("goes on where its pieces are not counted (control)", async () => {
-    const limits = { streamPieces: Number.POSITIVE_INFINITY };
+    const limits = { bodyPieces: Number.POSITIVE_INFINITY };
     const received = await sendPieces(limits, (frames) => (frames[FRAME.ping] ?? 0) > 0);
     assert.deepEqual([received[FRAME.reset], received[FRAME.headers]], [undefined, undefined]);
   });

@@ -74,13 +74,9 @@ const table = {
     why: "pieces of a request body, besides one for every bytesPerPiece; each costs what a thousand bytes cost",
   },
   bytesPerPiece: { value: 64, why: "the average size of further pieces; clients send some thousand bytes at once" },
-  streamPieces: {
-    value: 4_096,
-    why: "pieces of a stream of messages, besides one for every bytesPerMessage",
-  },
   bytesPerMessage: {
     value: 4,
-    why: "the average size of further pieces of a stream; each message has a prefix of 5 bytes",
+    why: "the same of a stream of messages, each of which has a prefix of 5 bytes",
   },
   pipelinedRequests: {
     value: 100,

@@ -45,7 +45,7 @@ export interface RequestHost {
   readonly budgets: Budgets;
   /** How long a request may wait, in milliseconds. */
   readonly maxWaitMs: number;
-  readonly limits: Pick<Limits, "bodyPieces" | "bytesPerPiece" | "streamPieces" | "bytesPerMessage">;
+  readonly limits: Pick<Limits, "bodyPieces" | "bytesPerPiece" | "bytesPerMessage">;
   /** Whether the method under a path takes a stream of messages, each of which may be a piece. */
   takesStream(path: string): boolean;
   /** Charges a connection for what was read of it, in microseconds, and says whether that is refused. */
@@ -126,7 +126,7 @@ export class OpenRequest implements Turn, Owner {
     if (bytes < SMALL_PIECE_BYTES) this.#host.chargeRead(this.connection, PIECE_US);
     if (this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerPiece) return true;
     const isStream = this.#host.takesStream(this.target);
-    if (isStream && this.#pieces <= limits.streamPieces + this.#pieceBytes / limits.bytesPerMessage) return true;
+    if (isStream && this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerMessage) return true;
     const least = isStream ? limits.bytesPerMessage : limits.bytesPerPiece;
     this.#bodyFault = invalidRequest(`body: must arrive in pieces of ${least} bytes or more`, "pieces");
     this.connection.onBodyRefused?.();
