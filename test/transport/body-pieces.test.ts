@@ -304,7 +304,7 @@ describe("a stream of one message in pieces of a byte", () => {
       const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
       connection.send(headersFrame(1, path, [["content-type", "application/grpc"]]));
       const message = frame(Buffer.alloc(8_000));
-      for (let at = 0; at < 6_000; at += 500)
+      for (let at = 0; at < 1_000; at += 500)
         connection.send(...split(message.subarray(at, at + 500), 1).map((piece) => http2Frame(DATA, 0, 1, piece)));
       connection.send(http2Frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
       await waitUntil(() => isOver(connection.received));
