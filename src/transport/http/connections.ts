@@ -9,7 +9,7 @@ import { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
 import { type Budgets, OpenRequest, type RequestHost } from "./open-request.js";
 import { findForwardedAddress, isTrustedProxy, type TrustedProxies } from "./peer-address.js";
-import { AHEAD_US, ReadThrottle } from "./read-throttle.js";
+import { AHEAD_US, IGNORED_US, ReadThrottle } from "./read-throttle.js";
 import { createSessionPacer } from "./session-pacer.js";
 
 const SECOND_MS = 1_000;
@@ -199,6 +199,8 @@ export function createConnections(options: ConnectionsOptions) {
     },
     /** Charges a connection for a request that is sent ahead of the response before it. */
     chargeAhead: (connection: Connection) => throttle.charge(connection, AHEAD_US),
+    /** Charges a connection for a request that is not answered. */
+    chargeIgnored: (connection: Connection) => throttle.charge(connection, IGNORED_US),
     /** Charges a connection for a stream that is refused. */
     chargeRefused: (connection: Connection) => throttle.charge(connection, AHEAD_US, true),
     /** Notes a connection that was cut because the process has as many as it may have. */

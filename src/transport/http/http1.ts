@@ -164,12 +164,13 @@ export function createHttp1(options: Http1Options) {
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
       const ignored = ending.get(req.socket);
+      const connection = connections.of(req.socket);
       if (ignored !== undefined) {
+        if (connection !== undefined) connections.chargeIgnored(connection);
         if (ignored >= MAX_IGNORED) req.socket.destroy();
         ending.set(req.socket, ignored + 1);
         return;
       }
-      const connection = connections.of(req.socket);
       if (connection === undefined) {
         req.socket.destroy();
         return;

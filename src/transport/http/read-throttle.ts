@@ -10,6 +10,8 @@ export const PIECE_US = 1;
 export const DROPPED_PIECE_US = 8;
 /** What a request costs that is sent ahead of the response before it, and a stream that is refused, in microseconds. */
 export const AHEAD_US = 10;
+/** What a request costs that is read after the last one that is answered: Node creates an error for each when it closes. */
+export const IGNORED_US = 50;
 
 /** The connections of one key, and what they cost. */
 interface Peer {
