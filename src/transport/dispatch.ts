@@ -273,7 +273,7 @@ export function createDispatch(options: DispatchOptions) {
     const res = new Http2ServerResponse(stream);
     // The end of an empty body comes with the headers, before there is a listener.
     if (stream.readableEnded) req.push(null);
-    if ((flags & END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
+    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
       limitBody(stream, req, options.requestMs);
     }
     return { req, res };
@@ -338,7 +338,6 @@ export function createDispatch(options: DispatchOptions) {
   };
 }
 
-const END_STREAM = 0x1;
 const RETRY_MS = 1_000;
 
 const EARLY_ERRORS: Readonly<Record<number, () => ApiError>> = {

@@ -159,9 +159,6 @@ function rejectTooMany(session: ServerHttp2Session, { limits }: Http2Options): v
 const openedAfter = Symbol("openedAfter");
 type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number };
 
-/** A flag of HEADERS: the request has no body. */
-const END_STREAM = 0x1;
-
 class Http2Request implements WaitingRequest {
   readonly key: string;
   readonly startByMs: number;
@@ -238,7 +235,7 @@ function watchStreams(
     const request = connections.begin(connection, headers[":path"] ?? "", headers, socketAddress);
     const { key } = request;
     attachOpenRequest(request, stream);
-    if ((flags & END_STREAM) === 0) stream.push = pushCounted;
+    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) === 0) stream.push = pushCounted;
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drain.begin();

@@ -98,7 +98,6 @@ export class OpenRequest implements Turn, Owner {
     this.lateReason = isCallers ? "timeout" : "max_wait";
     this.callerUid = undefined;
     this.onContinueExpected = undefined;
-    this.#bodyFault = undefined;
     this.#host = host;
   }
 
