@@ -219,6 +219,7 @@ export function createListener(options: ListenerOptions) {
      * for calls in flight, and then cuts the rest, also long streams. May be called again.
      */
     async stop(graceMs = limits.drainMs): Promise<void> {
+      http1.closeAfterResponses();
       await options.port.acceptWaiting();
       options.port.close();
       connections.closeReserve();
