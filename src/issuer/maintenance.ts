@@ -143,7 +143,7 @@ export function createKeyRotation({ keys, schedule, onKeyStateChange }: KeyRotat
     name: "key-rotation",
     waitsAfterClockJump: true,
     problem: "the keys could not be rotated",
-    hasWork: () => keys.isChangeDue(schedule),
+    hasWork: async () => keys.isChangeDue(schedule),
     async run({ write }) {
       const changes = await keys.advanceKeys(schedule, write);
       for (const change of changes) onKeyStateChange(change);

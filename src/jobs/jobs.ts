@@ -1,5 +1,4 @@
 // Runs background jobs. Each job has a lease, so that one node runs it for all nodes that share the database.
-import type { Awaitable } from "../store/awaitable.js";
 import type { Store, UnitOptions } from "../store/store.js";
 import type { JobRow } from "../store/tables/schema.js";
 import type { Tx } from "../store/transaction.js";
@@ -29,7 +28,7 @@ export interface Job extends Pauses {
    * Whether there is anything to do, without writing; true unless set. It saves the writes of the lease. A job without
    * work still runs once a minute, so that its record stays up to date.
    */
-  hasWork?(): Awaitable<boolean>;
+  hasWork?(): Promise<boolean>;
   /** The pause until the next run in milliseconds, where it is now another than the interval; undefined otherwise. */
   nextPauseMs?(): number | undefined;
   /** Called each time that another node turns out to have the lease. */
@@ -50,7 +49,7 @@ export interface JobRun {
    *
    * @throws LeaseLostError when another node took over; nothing is written then. The job lets it pass.
    */
-  write<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
+  write<T>(unit: (tx: Tx) => Promise<T>, options?: UnitOptions): Promise<T>;
 }
 
 export interface JobsDeps {
@@ -211,7 +210,7 @@ function createRunner(deps: JobsDeps, job: Job) {
     // What the job writes renews the lease as well.
     if (lease.ageMs() < leaseMs / 3) return;
     try {
-      await lease.write(() => {});
+      await lease.write(async () => {});
     } catch (error) {
       if (error instanceof LeaseLostError || lease.ageMs() >= leaseMs) controller.abort(error);
     }

@@ -1,6 +1,5 @@
 // The lease of a job, so that one node at a time runs it. Each take-over increases a fencing number, so the writes of a
 // node that lost the lease without noticing are rejected.
-import type { Awaitable } from "../store/awaitable.js";
 import type { Store, UnitOptions } from "../store/store.js";
 import type { JobRow } from "../store/tables/schema.js";
 import type { Tx } from "../store/transaction.js";
@@ -46,7 +45,7 @@ export interface Lease {
    * @param unit gets the job as stored, with the renewed lease
    * @throws LeaseLostError when another node took over; nothing is written then
    */
-  write<T>(unit: (tx: Tx, state: JobState) => Awaitable<T>, options?: UnitOptions): Promise<T>;
+  write<T>(unit: (tx: Tx, state: JobState) => Promise<T>, options?: UnitOptions): Promise<T>;
 }
 
 export interface LeaseDeps {

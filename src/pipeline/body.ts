@@ -2,7 +2,6 @@
 import { createRegistry, type DescMessage, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
 import { createJsonWriters } from "../codec/json-writer.js";
 import type { Change, JsonFields } from "../kernel/audit-body.js";
-import type { Awaitable } from "../store/awaitable.js";
 import type { UnaryCall } from "./call.js";
 
 /** How bodies show a kind of resource. */
@@ -21,7 +20,7 @@ export type FindBody<D extends DescMessage = DescMessage> = (
   uid: string,
   call: UnaryCall,
   request: never,
-) => Awaitable<MessageInitShape<D> | undefined>;
+) => Promise<MessageInitShape<D> | undefined>;
 
 export interface MethodBody {
   readonly view: BodyView;

@@ -129,8 +129,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     }
   }
 
-  // No promise is created where store and handler answer synchronously, because it would cost about as much as a point
-  // read.
+  // A call that has changed nothing leaves no audit row, whatever its response.
   async function run(
     method: UnaryEntry,
     call: UnaryCall,
@@ -140,46 +139,21 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   ): Promise<object> {
     if (clock() >= call.deadlineMs) throw deadlineExceeded();
     const { auth } = method;
-    const authorized = auth.mode === "guarded" ? authorize(auth, principal, request, tx, method.access) : undefined;
-    return handle(method, call, request, tx, await authorized);
-  }
-
-  async function handle(
-    method: UnaryEntry,
-    call: UnaryCall,
-    request: Message,
-    tx: Tx,
-    caller: Caller | undefined,
-  ): Promise<object> {
+    const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx, method.access) : undefined;
     call.setTransaction(tx, caller);
     recordOrganisation(method, call, request, caller);
     assertRequiredFields(method.desc.input, request);
-    if (method.access === "write") return change(method, call, request, tx, caller);
-    try {
-      return await method.handler(request, call);
-    } catch (error) {
-      throw maskError(caller, error, method, request);
-    }
-  }
-
-  // A call that has changed nothing leaves no audit row, whatever its response.
-  async function change(
-    method: UnaryEntry,
-    call: UnaryCall,
-    request: Message,
-    tx: Tx,
-    caller: Caller | undefined,
-  ): Promise<object> {
-    let result: object;
     let before: object | undefined;
+    let result: object;
     try {
       if (call.reservation?.mustRecount && caller) await method.requireRoom?.(request, caller, tx);
-      before = await method.body?.findBefore?.(scopeOf(method, request), call, request as never);
+      if (method.body?.findBefore)
+        before = await method.body.findBefore(scopeOf(method, request), call, request as never);
       result = await method.handler(request, call);
     } catch (error) {
       throw maskError(caller, error, method, request);
     }
-    if (tx.changedRows > 0 || call.hasChanged) {
+    if (method.access === "write" && (tx.changedRows > 0 || call.hasChanged)) {
       const row = buildAuditRow(method, call, request, result, clock(), before);
       const { record } = call.inbound;
       if (record !== undefined && row.rootUid !== "") record.rootUid = row.rootUid;

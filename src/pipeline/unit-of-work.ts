@@ -3,7 +3,6 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { answerError, rejectReasonOf } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
-import type { Awaitable } from "../store/awaitable.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
 import type { CallContext } from "./call.js";
@@ -45,7 +44,7 @@ export async function readTraced<T>(
   store: Store,
   call: Pick<CallContext, "trace" | "inbound">,
   deadlineMs: number,
-  unit: (tx: Tx) => Awaitable<T>,
+  unit: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   const { turn } = call.inbound;
   const span = call.trace?.startChild(UNIT_SPAN_NAMES.read);

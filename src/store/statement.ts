@@ -35,13 +35,21 @@ export interface Statement<Params extends object, Row> {
   readonly types?: { params: Params; row: Row };
 }
 
+/** What is read of the rows of a statement. It may run further statements: the promise of the first one settles as theirs. */
+export type Take<Row, T> = (rows: Row[]) => T | Promise<T>;
+
 /** Runs statements inside one open transaction. */
 export interface Executor {
   /** How many slots of a counter this transaction may choose from: 1 where there is one writer. */
   readonly counterSlots: number;
   /** How many rows its statements have inserted, updated or deleted so far. */
   readonly changedRows: number;
-  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]>;
+  /** Runs a statement. Resolves to what `take` returns for its rows, or to the rows. */
+  rows<Params extends object, Row, T = Row[]>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    take?: Take<Row, T>,
+  ): Promise<T>;
   /** The time of the database in epoch milliseconds; on SQLite, of the process. */
   nowMs(): Promise<number>;
   /**
@@ -189,35 +197,19 @@ export function padParams<T extends string | number>(
   return { size, params };
 }
 
-/** Maps the rows of a statement. */
-export async function mapRows<Row, T>(rows: Promise<Row[]>, map: (rows: Row[]) => T): Promise<T> {
-  return map(await rows);
-}
-
 /** The first row, if there is one. */
-export function takeFirst<Row>(rows: Promise<Row[]>): Promise<Row | undefined> {
-  return mapRows(rows, ([row]) => row);
-}
-
-/** Whether there are any rows. */
-export function hasRows(rows: Promise<unknown[]>): Promise<boolean> {
-  return mapRows(rows, ({ length }) => length > 0);
-}
-
-/** How many rows there are. */
-export function countRows(rows: Promise<unknown[]>): Promise<number> {
-  return mapRows(rows, ({ length }) => length);
+export function firstOf<Row>([row]: Row[]): Row | undefined {
+  return row;
 }
 
 /** The total that a statement has counted; where it has several rows, their sum. */
-export function sumTotals(rows: Promise<{ readonly total: number }[]>): Promise<number> {
-  return mapRows(rows, (counted) => counted.reduce((sum, { total }) => sum + total, 0));
+export function sumOf(rows: { readonly total: number }[]): number {
+  return rows.reduce((sum, { total }) => sum + total, 0);
 }
 
-/** Waits for a statement whose rows are of no interest. */
-export function discardRows(rows: Promise<unknown[]>): Promise<void> {
-  return mapRows(rows, () => undefined);
-}
+const isAny = (rows: unknown[]) => rows.length > 0;
+const lengthOf = (rows: unknown[]) => rows.length;
+const discard = () => undefined;
 
 /** A part of a transaction: what it does with the rows of some tables. */
 export class TransactionPart {
@@ -227,9 +219,13 @@ export class TransactionPart {
     this.tx = tx;
   }
 
-  /** The rows of a statement. */
-  protected all<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
-    return this.tx.rows(statement, params);
+  /** The rows of a statement, or what `take` makes of them. */
+  protected all<Params extends object, Row, T = Row[]>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    take?: Take<Row, T>,
+  ): Promise<T> {
+    return this.tx.rows(statement, params, take);
   }
 
   /** The first row, if there is one. */
@@ -237,21 +233,21 @@ export class TransactionPart {
     statement: Statement<Params, Row>,
     params: Params,
   ): Promise<Row | undefined> {
-    return takeFirst(this.tx.rows(statement, params));
+    return this.tx.rows(statement, params, firstOf<Row>);
   }
 
   /** Whether there are any rows. */
   protected has<Params extends object>(statement: Statement<Params, unknown>, params: Params): Promise<boolean> {
-    return hasRows(this.tx.rows(statement, params));
+    return this.tx.rows(statement, params, isAny);
   }
 
   /** How many rows there are. */
   protected countOf<Params extends object>(statement: Statement<Params, unknown>, params: Params): Promise<number> {
-    return countRows(this.tx.rows(statement, params));
+    return this.tx.rows(statement, params, lengthOf);
   }
 
   /** Runs a statement whose rows are of no interest. */
   protected run<Params extends object>(statement: Statement<Params, unknown>, params: Params): Promise<void> {
-    return discardRows(this.tx.rows(statement, params));
+    return this.tx.rows(statement, params, discard);
   }
 }

@@ -14,7 +14,6 @@
 //                              is not in the database.
 import type { Histogram } from "../kernel/histogram.js";
 import type { TraceSpan } from "../kernel/trace.js";
-import type { Awaitable } from "./awaitable.js";
 import type { DatabaseFaultCounts } from "./faults.js";
 import type { Tx } from "./transaction.js";
 
@@ -61,7 +60,7 @@ export interface Store {
    *
    * @throws ApiError UNAVAILABLE when the database cannot be reached, or has no time for it.
    */
-  read<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
+  read<T>(unit: (tx: Tx) => Promise<T>, options?: UnitOptions): Promise<T>;
 
   /**
    * Runs `unit` in one serializable transaction and resolves after it is durable. When a concurrent
@@ -71,7 +70,7 @@ export interface Store {
    * @throws ApiError ABORTED when conflicts do not end, UNAVAILABLE, DEADLINE_EXCEEDED; what the unit
    * throws, after its writes are rolled back.
    */
-  write<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
+  write<T>(unit: (tx: Tx) => Promise<T>, options?: UnitOptions): Promise<T>;
 
   /**
    * A row may become visible at most this many milliseconds after its number was assigned: concurrent

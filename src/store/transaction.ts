@@ -39,7 +39,7 @@ import { ListedTable } from "./lists/listed-table.js";
 import { Registry } from "./registry/registry.js";
 import { Repos } from "./registry/repos.js";
 import { Tags } from "./registry/tags.js";
-import type { Executor, Statement } from "./statement.js";
+import type { Executor, Statement, Take } from "./statement.js";
 import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
 import type { GroupMappingRow } from "./tables/identities.js";
 import { Usage } from "./usage.js";
@@ -75,9 +75,13 @@ export class Transaction implements Executor {
     return this.#connection.changedRows - this.#changedBefore;
   }
 
-  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
+  rows<Params extends object, Row, T = Row[]>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    take?: Take<Row, T>,
+  ): Promise<T> {
     if (!this.#open) throw useAfterEndError();
-    return this.#connection.rows(statement, params);
+    return this.#connection.rows(statement, params, take);
   }
 
   nowMs(): Promise<number> {

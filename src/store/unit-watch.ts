@@ -9,14 +9,23 @@ const STUCK_MS = 5_000;
 /** The queue of units whose callers have none of their own, such as those of pages. */
 const CALLERS = "callers";
 
+export interface UnitWatchOptions {
+  /** How long a unit waits for the database unless its caller says so, in milliseconds. */
+  readonly maxWaitMs: number;
+  /** Whether reads are watched too: not on SQLite, which answers them in the thread that asks. */
+  readonly watchesReads: boolean;
+  /** A monotonic clock; replaced in tests. */
+  readonly nowMs?: () => number;
+}
+
 /**
  * Wraps a store, whose units are watched. Background work uses the store itself: it reads other tables, and would end
  * while no call does.
- *
- * @param maxWaitMs how long a unit waits for the database unless its caller says so, in milliseconds
- * @param nowMs a monotonic clock; replaced in tests
  */
-export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number = () => performance.now()) {
+export function watchUnits(
+  inner: Store,
+  { maxWaitMs, watchesReads, nowMs = () => performance.now() }: UnitWatchOptions,
+) {
   // In the order in which they began.
   const running = new Set<{ readonly sinceMs: number }>();
   let endedMs = Number.NEGATIVE_INFINITY;
@@ -50,7 +59,10 @@ export function watchUnits(inner: Store, maxWaitMs: number, nowMs: () => number 
 
   const store: Store = {
     ...inner,
-    read: (unit, options) => follow(inner.read(unit, withTurn(options))),
+    read: (unit, options) => {
+      const result = inner.read(unit, withTurn(options));
+      return watchesReads ? follow(result) : result;
+    },
     write: (unit, options) => follow(inner.write(unit, withTurn(options))),
   };
   return {

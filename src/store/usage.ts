@@ -3,7 +3,7 @@ import { and, gt, gte, lt, sql } from "drizzle-orm";
 import type { QuotaKind } from "../kernel/quotas.js";
 import { countBelow } from "./lists/counters.js";
 import { countedKinds } from "./lists/kinds.js";
-import { buildEquals, rowLimit, statement, sumTotals, TransactionPart, toNumber, value } from "./statement.js";
+import { buildEquals, rowLimit, statement, sumOf, TransactionPart, toNumber, value } from "./statement.js";
 
 // The index of creators is used only where the statement itself contains its condition; a parameter would not do.
 const rootsOf = statement<{ createdBy: string; cap: number }, { uid: string }>((q, t) =>
@@ -57,7 +57,7 @@ export class Usage extends TransactionPart {
   async count(kind: QuotaKind, ownerUid: string, cap: number, rootUid = ""): Promise<number> {
     if (kind === "identityBindings") {
       const range = { from: rootUid, to: `${rootUid}0`, cap };
-      return sumTotals(this.all(bindingsOf, { identityUid: ownerUid, ...range }));
+      return this.all(bindingsOf, { identityUid: ownerUid, ...range }, sumOf);
     }
     if (kind === "roots") return (await this.all(rootsOf, { createdBy: ownerUid, cap })).length;
     const listed = countedKinds.get(kind);
@@ -66,6 +66,6 @@ export class Usage extends TransactionPart {
     if (kind !== "identities" || stored >= cap) return stored;
     // People belong to no group, so no counter of a group includes those who log in through its providers.
     const range = { from: `${ownerUid}/`, to: `${ownerUid}0`, cap: cap - stored };
-    return stored + (await sumTotals(this.all(peopleOf, range)));
+    return stored + (await this.all(peopleOf, range, sumOf));
   }
 }

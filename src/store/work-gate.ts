@@ -2,7 +2,6 @@
 // what they count.
 import { unavailable } from "../kernel/errors.js";
 import { Histogram } from "../kernel/histogram.js";
-import type { Awaitable } from "./awaitable.js";
 import type { Store } from "./store.js";
 import type { Tx } from "./transaction.js";
 
@@ -12,32 +11,19 @@ import type { Tx } from "./transaction.js";
  */
 export function createWorkGate(inner: Store) {
   let isClosed = false;
-  const assertOpen = () => {
-    if (isClosed) throw unavailable("the service is stopping");
-  };
-  // Checked again when a queued unit begins, and when a unit runs again after a conflict.
-  const requireOpen =
-    <T>(unit: (tx: Tx) => Awaitable<T>) =>
-    (tx: Tx) => {
-      assertOpen();
-      return unit(tx);
-    };
+  const stopping = () => Promise.reject(unavailable("the service is stopping"));
+  // Asked again when a queued unit begins, and when a unit runs again after a conflict.
+  const unlessClosed =
+    <T>(unit: (tx: Tx) => Promise<T>) =>
+    (tx: Tx) =>
+      isClosed ? stopping() : unit(tx);
 
   const store: Store = {
-    async read(unit, options) {
-      assertOpen();
-      return inner.read(unit, options);
-    },
-    async write(unit, options) {
-      assertOpen();
-      return inner.write(requireOpen(unit), options);
-    },
+    read: (unit, options) => (isClosed ? stopping() : inner.read(unit, options)),
+    write: (unit, options) => (isClosed ? stopping() : inner.write(unlessClosed(unit), options)),
     lateCommitMs: inner.lateCommitMs,
     stats: () => inner.stats(),
-    async check() {
-      assertOpen();
-      return inner.check();
-    },
+    check: () => (isClosed ? stopping() : inner.check()),
     close: () => inner.close(),
   };
   return {

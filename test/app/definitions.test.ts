@@ -153,7 +153,7 @@ describe("a planted kind", () => {
     const request = create(createProbe.input, { parent: root });
     const run = async (all: typeof definitions, limit: number) => {
       const check = buildRoomChecks(all, createQuotas({ ...defaultLimits, subscriptions: limit }))(createProbe);
-      await store.read((tx) => check?.(request, {} as Caller, tx));
+      await store.read(async (tx) => check?.(request, {} as Caller, tx));
       return check !== undefined;
     };
     assert.equal(await run(definitions, 1), false);

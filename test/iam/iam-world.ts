@@ -35,7 +35,7 @@ export interface IamWorld {
   identity(group?: string): Promise<string>;
   /** A new group. */
   group(parent?: string): Promise<string>;
-  write<T>(unit: (tx: Tx) => Promise<T> | T): Promise<T>;
+  write<T>(unit: (tx: Tx) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
 

@@ -238,7 +238,7 @@ describe("invoke", () => {
   });
 
   test("when ten thousand wait for the database, the newest of the longest queue is refused", async () => {
-    const wait = (key: string) => p.store.write(() => undefined, { key });
+    const wait = (key: string) => p.store.write(async () => undefined, { key });
     const waiting = Array.from({ length: 10_000 }, () => wait("192.0.2.1"));
     const [outcomes] = await Promise.all([Promise.allSettled(waiting), wait("192.0.2.2")]);
     const refused = outcomes.flatMap(({ status }, i) => (status === "rejected" ? [i] : []));

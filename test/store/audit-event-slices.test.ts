@@ -35,11 +35,11 @@ test("a page of a filter without an index reads few rows between two pauses, and
   };
   const counted: Executor = {
     ...connection,
-    async rows(statement, params) {
-      const found = (await connection.rows(statement, params)) as never[];
-      slice.rows += found.length;
-      return found;
-    },
+    rows: (statement, params, take) =>
+      connection.rows(statement, params, (found) => {
+        slice.rows += found.length;
+        return take === undefined ? (found as never) : take(found);
+      }),
     async pause() {
       endSlice();
     },

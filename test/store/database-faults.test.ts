@@ -161,7 +161,7 @@ test("a full database: writes are UNAVAILABLE with one event, and the fault ends
   await writeGroup(300);
   assert.equal(events.length, 1, "a fault ends only after some time without an error");
   nowMs += 6_000;
-  await queue.submit((tx) => void tx);
+  await queue.submit(async (tx) => void tx);
   assert.equal(events.length, 1, "a commit without changes proves nothing");
   await writeGroup(301);
   assert.deepEqual(events[1] && [events[1].fault, events[1].state, events[1].errors], [

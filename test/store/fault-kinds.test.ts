@@ -136,7 +136,7 @@ test("a store whose disk was full says that it can be read, and finds out withou
   const passSeconds = async (seconds: number) => {
     nowMs += seconds * 1_000;
     t.mock.timers.tick(1_000);
-    await store.write(() => {});
+    await store.write(async () => {});
   };
   await store.write((tx) => tx.settings.put("origin", "https://arbor.example"));
   assert.equal(await store.check(), "ok");

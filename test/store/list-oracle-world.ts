@@ -1,6 +1,5 @@
 // Random organisations with rows of every kind that is listed: in a store, and as plain rows in memory.
 import { isBelow, parentOf } from "../../src/kernel/uidp.js";
-import type { Awaitable } from "../../src/store/awaitable.js";
 import { listedKinds } from "../../src/store/lists/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
 import type { ListQuery, Page } from "../../src/store/lists/query.js";
@@ -143,7 +142,7 @@ export class OracleWorld {
   /** Lists rows as the service does, or with bounds that make a few rows a long list. */
   list(kind: KindName, query: ListQuery, families: readonly TagFamily[] = [0]): Promise<Page<object>> {
     const limits = this.#random.pick([undefined, { step: 2 + this.#random.int(6), slice: 2 + this.#random.int(6) }]);
-    const read = (tx: Tx): Awaitable<Page<object>> => {
+    const read = (tx: Tx): Promise<Page<object>> => {
       if (limits && kind === "advisories") return tx.advisories.list(query, { lists: limits, search: fewAdvisories });
       if (limits) {
         const listed = listedKinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;

@@ -16,10 +16,10 @@ function openReader(counts = { open: 0, most: 0 }) {
     let isOpen = true;
     return {
       counterSlots: 1,
-      async rows(_statement, params) {
+      async rows(_statement, params, take) {
         assert.ok(isOpen, "a closed connection is read");
         nowMs += (params as unknown as { ms: number }).ms;
-        return [];
+        return take?.([]) as never;
       },
       changedRows: 0,
       nowMs: async () => 0,

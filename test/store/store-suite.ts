@@ -134,7 +134,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     test("a unit whose deadline has passed does not start", async () => {
       let started = false;
       const late = store.write(
-        () => {
+        async () => {
           started = true;
         },
         { deadlineMs: Date.now() - 1 },

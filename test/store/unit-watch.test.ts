@@ -6,7 +6,7 @@ import type { Store } from "../../src/store/store.js";
 import { watchUnits } from "../../src/store/unit-watch.js";
 
 /** A store whose units end when the test says so, and whose other reads end at once. */
-function startWatch() {
+function startWatch(watchesReads = true) {
   let nowMs = 0;
   const ends: ((error?: Error) => void)[] = [];
   const wait = () =>
@@ -16,18 +16,18 @@ function startWatch() {
   let endsAtOnce = false;
   const read = () => (endsAtOnce ? Promise.resolve(undefined) : wait());
   const inner = { read, write: wait } as unknown as Store;
-  const units = watchUnits(inner, 5_000, () => nowMs);
+  const units = watchUnits(inner, { maxWaitMs: 5_000, watchesReads, nowMs: () => nowMs });
   const settle = () => new Promise((resolve) => setImmediate(resolve));
   return {
     areStuck: units.areStuck,
     begin(access: "read" | "write" = "write") {
-      const result = Promise.resolve(units.store[access](() => undefined));
+      const result = Promise.resolve(units.store[access](async () => undefined));
       result.catch(() => {});
       return result;
     },
     async readAtOnce() {
       endsAtOnce = true;
-      void units.store.read(() => undefined);
+      void units.store.read(async () => undefined);
       endsAtOnce = false;
       await settle();
     },
@@ -54,6 +54,16 @@ describe("units of work are stuck", () => {
       assert.equal(watch.areStuck(), false);
     });
   }
+
+  test("not when a read runs that cannot wait for the database", () => {
+    const watch = startWatch(false);
+    void watch.begin("read");
+    watch.pass(60);
+    assert.equal(watch.areStuck(), false);
+    void watch.begin("write");
+    watch.pass(6);
+    assert.equal(watch.areStuck(), true);
+  });
 
   test("not without any, and not for the time before the first", () => {
     const watch = startWatch();

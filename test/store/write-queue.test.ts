@@ -200,7 +200,7 @@ describe("the write queue", () => {
 
   test("units run in the order of their calls", async () => {
     const order: number[] = [];
-    await Promise.all(Array.from({ length: 200 }, (_, i) => store.write(() => void order.push(i))));
+    await Promise.all(Array.from({ length: 200 }, (_, i) => store.write(async () => void order.push(i))));
     assert.deepEqual(
       order,
       Array.from({ length: 200 }, (_, i) => i),
@@ -242,7 +242,7 @@ describe("the write queue", () => {
     const root = await newRoot();
     observer.exec("BEGIN IMMEDIATE");
     let runs = 0;
-    const rejected = Array.from({ length: 3 }, () => store.write(() => void runs++));
+    const rejected = Array.from({ length: 3 }, () => store.write(async () => void runs++));
     passTime(5_000);
     // Setting the clock back meanwhile does not extend the wait.
     now -= 86_400_000;

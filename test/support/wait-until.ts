@@ -1,7 +1,6 @@
 // Waits for what happens soon. A test whose condition never holds fails within the limit, and says where.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Awaitable } from "../../src/store/awaitable.js";
 
 const PAUSE_MS = 10;
 /** How long anything may take, a call too: long enough for a machine that does thirty times as much. */
@@ -15,7 +14,7 @@ export const LIMIT_MS = 120_000;
  * @returns what was found
  * @throws AssertionError once the limit has passed
  */
-export async function waitUntil<T>(find: () => Awaitable<T | false | undefined>, limitMs = LIMIT_MS): Promise<T> {
+export async function waitUntil<T>(find: () => T | false | undefined | Promise<T | false | undefined>, limitMs = LIMIT_MS): Promise<T> {
   for (const startMs = performance.now(); ; await sleep(PAUSE_MS)) {
     const found = await find();
     if (found !== false && found !== undefined) return found;

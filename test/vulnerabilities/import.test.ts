@@ -49,7 +49,7 @@ async function importRecords(records: readonly (object | string)[], groupUid = o
     store,
     groupUid,
     ids: randomIds,
-    onFirstWrite() {
+    async onFirstWrite() {
       audited++;
     },
     onMalformed: (file, rule) => faults.push(`${file}: ${rule}`),

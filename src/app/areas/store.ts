@@ -36,7 +36,10 @@ export async function openStoreArea(deps: StoreAreaDeps) {
   });
   opened.add(installation.close);
   const { store, keys, masterKey, clock } = installation;
-  const units = watchUnits(store, settings.maxWait * 1000);
+  const units = watchUnits(store, {
+    maxWaitMs: settings.maxWait * 1000,
+    watchesReads: settings.databaseUrl !== undefined,
+  });
 
   let wereStuck = false;
   return {

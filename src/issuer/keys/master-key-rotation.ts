@@ -1,6 +1,5 @@
 // Encrypts everything again with the first key of the master key file, while servers run.
 import { formatSecretContext } from "../../iam/identity-providers/identity-provider.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { formatTicketContext } from "../oauth/tickets.js";
@@ -30,7 +29,7 @@ export interface ResealedCounts {
 export async function resealAll(
   store: Store,
   masterKey: MasterKeyFile,
-  onCheck: (tx: Tx) => Awaitable<void>,
+  onCheck: (tx: Tx) => Promise<void>,
 ): Promise<ResealedCounts> {
   const check = await store.write(async (tx) => {
     const stored = await tx.settings.find(MASTER_KEY_CHECK);

@@ -36,25 +36,19 @@ export function createAuthenticateCaller(authenticate: Authenticate): Authentica
   };
 }
 
-function traceAuthentication(
+async function traceAuthentication(
   authenticate: Authenticate,
   authorization: string | undefined,
   trace: TraceSpan,
-): Principal | Promise<Principal> {
+): Promise<Principal> {
   const span = trace.startChild("authenticate");
-  const end = (principal: Principal) => {
+  try {
+    const principal = await authenticate(authorization);
     span.end();
     return principal;
-  };
-  const fail = (error: unknown): never => {
+  } catch (error) {
     span.fail(error);
     throw error;
-  };
-  try {
-    const principal = authenticate(authorization);
-    return principal instanceof Promise ? principal.then(end, fail) : end(principal);
-  } catch (error) {
-    return fail(error);
   }
 }
 

@@ -10,7 +10,6 @@ import { isUidp } from "../../kernel/uidp.js";
 import type { WebRequest } from "../../kernel/web.js";
 import { parseKeyId } from "../../pipeline/auth/api-token.js";
 import type { Authenticate } from "../../pipeline/auth/authenticate.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { Tx } from "../../store/transaction.js";
 import { REGISTRY_TOKEN_LIFE_S } from "./registry-token.js";
 
@@ -29,7 +28,7 @@ export interface CredentialDeps {
   readonly clock: Clock;
 }
 
-export type ResolvePrincipal = (tx: Tx) => Awaitable<Principal>;
+export type ResolvePrincipal = (tx: Tx) => Promise<Principal>;
 
 /** The longest password, in characters; tokens of other issuers are the longest. */
 const MAX_PASSWORD = 16 * 1024;
@@ -71,12 +70,12 @@ export async function verifyCredential(
   { remoteAddress, trace, record }: Pick<WebRequest, "remoteAddress" | "trace" | "record">,
   { authenticate, exchanger, issuer, clock }: CredentialDeps,
 ): Promise<ResolvePrincipal> {
-  if (credential === undefined) return () => buildPrincipal(ANONYMOUS_UID, clock());
+  if (credential === undefined) return async () => buildPrincipal(ANONYMOUS_UID, clock());
   const { user, password } = credential;
   return maskFailure(async () => {
     if (!isUidp(user) || isApiToken(password, issuer)) {
       const principal = await authenticate(`Bearer ${password}`);
-      return () => principal;
+      return async () => principal;
     }
     const requested = { identity: user, identityProvider: "", asPassword: true, trace, record };
     const proof = await exchanger.verifyBearer(requested, password, remoteAddress);

@@ -4,7 +4,6 @@ import { and, asc, desc, eq, gt, inArray, max, sql } from "drizzle-orm";
 
 import {
   buildEquals,
-  mapRows,
   padParams,
   rowLimit,
   type Sql,
@@ -143,7 +142,7 @@ export class AuditEvents extends TransactionPart {
 
   /** The highest id; 0 in an empty log. */
   lastId(): Promise<number> {
-    return mapRows(this.all(lastId, {}), ([row]) => row?.id ?? 0);
+    return this.all(lastId, {}, ([row]) => row?.id ?? 0);
   }
 
   async list(query: AuditEventQuery): Promise<AuditEventPage> {

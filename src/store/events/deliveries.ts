@@ -1,6 +1,5 @@
 // Events that sinks have not accepted: those that wait for another attempt, and dead letters.
 import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lt, min, ne, type SQL, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { deleteRows, putRow, selectRows } from "../rows.js";
 import {
   buildEquals,
@@ -154,21 +153,21 @@ export interface DeliveryCounts {
 
 /** The deliveries. */
 export class EventDeliveries extends TransactionPart {
-  find(subscriptionUid: string, seq: number): Awaitable<EventDeliveryRow | undefined> {
+  find(subscriptionUid: string, seq: number): Promise<EventDeliveryRow | undefined> {
     return this.first(find, { subscriptionUid, seq });
   }
 
   /** Inserts or overwrites. */
-  put(row: EventDeliveryRow): Awaitable<void> {
+  put(row: EventDeliveryRow): Promise<void> {
     return this.run(put, row);
   }
 
-  delete(subscriptionUid: string, seq: number): Awaitable<void> {
+  delete(subscriptionUid: string, seq: number): Promise<void> {
     return this.run(deleteOne, { subscriptionUid, seq });
   }
 
   /** The events of a subscription that wait, in order. */
-  listWaiting(subscriptionUid: string): Awaitable<EventDeliveryRow[]> {
+  listWaiting(subscriptionUid: string): Promise<EventDeliveryRow[]> {
     return this.all(waiting, { subscriptionUid });
   }
 
@@ -187,28 +186,28 @@ export class EventDeliveries extends TransactionPart {
   list(
     subscriptionUid: string,
     { state, afterSeq, limit }: { state?: "waiting" | "dead" | undefined; afterSeq: number; limit: number },
-  ): Awaitable<ListedDelivery[]> {
+  ): Promise<ListedDelivery[]> {
     const statement = state === undefined ? listAll : state === "dead" ? listDead : listWaiting;
     return this.all(statement, { subscriptionUid, afterSeq, limit });
   }
 
   /** Plans no attempt for the events that wait. */
-  hold(subscriptionUid: string): Awaitable<void> {
+  hold(subscriptionUid: string): Promise<void> {
     return this.run(hold, { subscriptionUid });
   }
 
   /** Plans an attempt for each event that waits, as if it had waited since then. */
-  release(subscriptionUid: string, nowMs: number): Awaitable<void> {
+  release(subscriptionUid: string, nowMs: number): Promise<void> {
     return this.run(release, { subscriptionUid, nextTimeMs: nowMs, sinceMs: nowMs });
   }
 
   /** Deletes all after an entry. */
-  deleteAfter(subscriptionUid: string, afterSeq: number): Awaitable<void> {
+  deleteAfter(subscriptionUid: string, afterSeq: number): Promise<void> {
     return this.run(deleteAfter, { subscriptionUid, afterSeq });
   }
 
   /** Deletes dead letters from before a time, at most `limit`; returns how many. */
-  sweepDead(beforeMs: number, limit: number): Awaitable<number> {
+  sweepDead(beforeMs: number, limit: number): Promise<number> {
     return this.countOf(sweepDead, { beforeMs, limit });
   }
 

@@ -1,11 +1,9 @@
 // How far the events of each subscription are delivered (docs/adr/0022-event-delivery.md).
 import { and, eq, exists, getTableColumns, gt, isNull, lte, min, ne, sql } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { insertMissing, selectRows } from "../rows.js";
 import {
   buildEquals,
   buildUpdateValues,
-  mapRows,
   rowLimit,
   type Sql,
   statement,
@@ -166,22 +164,22 @@ const oldestUnsent = statement<object, { timeMs: number | null }>((q, t) => {
 
 /** The positions. A node that delivers moves them; callers suspend, resume and move them back. */
 export class EventPositions extends TransactionPart {
-  find(subscriptionUid: string): Awaitable<EventPositionRow | undefined> {
+  find(subscriptionUid: string): Promise<EventPositionRow | undefined> {
     return this.first(find, { subscriptionUid });
   }
 
-  findSubscribed(subscriptionUid: string): Awaitable<SubscribedPosition | undefined> {
+  findSubscribed(subscriptionUid: string): Promise<SubscribedPosition | undefined> {
     return this.first(subscribed, { subscriptionUid });
   }
 
   /** Begins at an entry, unless the subscription has a position. */
-  begin(subscriptionUid: string, rootUid: string, seq: number): Awaitable<void> {
+  begin(subscriptionUid: string, rootUid: string, seq: number): Promise<void> {
     const row = { state: "live", suspendReason: "" as SuspendReason, failingSinceMs: null, revision: 0 } as const;
     return this.run(insert, { subscriptionUid, rootUid, seq, ...row });
   }
 
   /** Makes a change that the node which delivers must not overwrite. */
-  change(subscriptionUid: string, changed: PositionChange): Awaitable<void> {
+  change(subscriptionUid: string, changed: PositionChange): Promise<void> {
     return this.run(change, { subscriptionUid, ...changed });
   }
 
@@ -191,12 +189,12 @@ export class EventPositions extends TransactionPart {
   }
 
   /** Those that are not suspended and have entries of their organisation before them. */
-  listBehind(): Awaitable<SubscribedPosition[]> {
+  listBehind(): Promise<SubscribedPosition[]> {
     return this.all(behind, {});
   }
 
   /** Those that are not suspended and have an event that waits, whose next attempt is due. */
-  listDue(nowMs: number): Awaitable<SubscribedPosition[]> {
+  listDue(nowMs: number): Promise<SubscribedPosition[]> {
     return this.all(due, { nowMs });
   }
 
@@ -207,13 +205,13 @@ export class EventPositions extends TransactionPart {
   }
 
   /** Whether any is not suspended. */
-  hasActive(): Awaitable<boolean> {
+  hasActive(): Promise<boolean> {
     return this.has(anyActive, {});
   }
 
   /** The uids of subscriptions without a position: those of an older version. */
-  listMissing(limit: number): Awaitable<string[]> {
-    return mapRows(this.all(missing, { limit }), (rows) => rows.map(({ uid }) => uid));
+  listMissing(limit: number): Promise<string[]> {
+    return this.all(missing, { limit }, (rows) => rows.map(({ uid }) => uid));
   }
 
   /**
@@ -228,7 +226,7 @@ export class EventPositions extends TransactionPart {
   }
 
   /** How many subscriptions are in each state. */
-  countStates(): Awaitable<StateCount[]> {
+  countStates(): Promise<StateCount[]> {
     return this.all(states, {});
   }
 

@@ -69,12 +69,13 @@ interface IdentityQuery {
   readonly token: string;
 }
 
+interface PageQuery extends IdentityQuery {
+  readonly after: string;
+  readonly limit: number;
+}
+
 /** No token has these. */
 const NO_TOKEN: TokenRef = { keyId: "", tokenId: "" };
-
-function buildQuery(identity: string, { keyId = "", tokenId }: TokenRef): IdentityQuery {
-  return { identity, key: keyId, token: tokenId };
-}
 
 /** Up to this many grants are read by range and filtered here; beyond that they are read by group. */
 const MAX_IN_RANGE = 32;
@@ -123,30 +124,28 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
 
 // The grants that count for lists over all groups, in pages: an identity may have thousands. The page is read before it is
 // joined, so that no database reads all of them to sort them.
-const acceptedGrants = statement<IdentityQuery & { after: string; limit: number }, AccessRow & { uid: string | null }>(
-  (q, t) => {
-    const { uid, identityUid, groupUid, roleUid, pending } = t.roleBindings;
-    const page = q
-      .select({ uid, identityUid, groupUid, roleUid, pending })
-      .from(t.roleBindings)
-      .where(and(eq(identityUid, sql.placeholder("identity")), eq(pending, false), gt(uid, sql.placeholder("after"))))
-      .orderBy(asc(uid))
-      .limit(rowLimit("limit"))
-      .as("page");
-    return q
-      .select({
-        ...columns(t),
-        ...{ groupUid: page.groupUid, roleUid: page.roleUid, pending: page.pending, uid: page.uid },
-      })
-      .from(t.identities)
-      .leftJoin(t.keys, isKey(t))
-      .leftJoin(t.revokedTokens, isToken(t))
-      .leftJoin(page, eq(page.identityUid, t.identities.uid))
-      .leftJoin(t.roles, eq(t.roles.uid, page.roleUid))
-      .where(isIdentity(t))
-      .orderBy(asc(page.uid));
-  },
-);
+const acceptedGrants = statement<PageQuery, AccessRow & { uid: string | null }>((q, t) => {
+  const { uid, identityUid, groupUid, roleUid, pending } = t.roleBindings;
+  const page = q
+    .select({ uid, identityUid, groupUid, roleUid, pending })
+    .from(t.roleBindings)
+    .where(and(eq(identityUid, sql.placeholder("identity")), eq(pending, false), gt(uid, sql.placeholder("after"))))
+    .orderBy(asc(uid))
+    .limit(rowLimit("limit"))
+    .as("page");
+  return q
+    .select({
+      ...columns(t),
+      ...{ groupUid: page.groupUid, roleUid: page.roleUid, pending: page.pending, uid: page.uid },
+    })
+    .from(t.identities)
+    .leftJoin(t.keys, isKey(t))
+    .leftJoin(t.revokedTokens, isToken(t))
+    .leftJoin(page, eq(page.identityUid, t.identities.uid))
+    .leftJoin(t.roles, eq(t.roles.uid, page.roleUid))
+    .where(isIdentity(t))
+    .orderBy(asc(page.uid));
+});
 
 const identityAlone = statement<IdentityQuery, AccessRow>((q, t) =>
   q
@@ -180,11 +179,17 @@ export class GrantReader extends TransactionPart {
    * @param lineage the uids of the ancestors and of the group, root first
    * @param token the caller's; see {@link AccessRow.keyId} and {@link AccessRow.revokedTokenId}
    */
-  async findGrantsAt(identityUid: string, lineage: readonly string[], token = NO_TOKEN): Promise<AccessRow[]> {
-    const [root = ""] = lineage;
-    const query = buildQuery(identityUid, token);
-    const rows = await this.all(grantsInRange, { ...query, root, uid: lineage.at(-1) ?? "" });
-    return rows.length > MAX_IN_RANGE ? this.#readByGroup(query, lineage) : filterByLineage(rows, lineage);
+  findGrantsAt(identityUid: string, lineage: readonly string[], token = NO_TOKEN): Promise<AccessRow[]> {
+    const query = {
+      identity: identityUid,
+      key: token.keyId ?? "",
+      token: token.tokenId,
+      root: lineage[0] ?? "",
+      uid: lineage.at(-1) ?? "",
+    };
+    return this.all(grantsInRange, query, (rows) =>
+      rows.length > MAX_IN_RANGE ? this.#readByGroup(query, lineage) : filterByLineage(rows, lineage),
+    );
   }
 
   /**
@@ -195,8 +200,8 @@ export class GrantReader extends TransactionPart {
    */
   async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     // Every uid below the root is less than the root with a "0" after it.
-    const query = buildQuery(identityUid, NO_TOKEN);
-    const found = await this.all(grantsInRange, { ...query, root, uid: `${root}0` });
+    const query = { identity: identityUid, key: "", token: "", root, uid: `${root}0` };
+    const found = await this.all(grantsInRange, query);
     if (found.length <= MAX_IN_RANGE) return found;
     const rows: AccessRow[] = [];
     for (let i = 0; i < groupUids.length; i += PAGE_SIZE) {
@@ -207,30 +212,32 @@ export class GrantReader extends TransactionPart {
 
   #readByGroup(query: IdentityQuery, groupUids: readonly string[]): Promise<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
-    return this.all(grantsAt(size), { ...params, ...query });
+    const { identity, key, token } = query;
+    return this.all(grantsAt(size), { ...params, identity, key, token });
   }
 
   /** The identity in one row without a grant; empty where there is no such identity. */
   findIdentity(identityUid: string, token = NO_TOKEN): Promise<AccessRow[]> {
-    return this.all(identityAlone, buildQuery(identityUid, token));
+    return this.all(identityAlone, { identity: identityUid, key: token.keyId ?? "", token: token.tokenId });
   }
 
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */
-  async findAllGrants(identityUid: string, token = NO_TOKEN): Promise<AccessRow[]> {
-    const query = buildQuery(identityUid, token);
-    const rows = await this.#readPage(query, "");
-    return rows.length < PAGE_SIZE ? rows : this.#readRest(query, rows);
+  findAllGrants(identityUid: string, token = NO_TOKEN): Promise<AccessRow[]> {
+    const query = {
+      identity: identityUid,
+      key: token.keyId ?? "",
+      token: token.tokenId,
+      after: "",
+      limit: PAGE_SIZE,
+    };
+    return this.all(acceptedGrants, query, (rows) => (rows.length < PAGE_SIZE ? rows : this.#readRest(query, rows)));
   }
 
-  #readPage(query: IdentityQuery, after: string): Promise<GrantPage> {
-    return this.all(acceptedGrants, { ...query, after, limit: PAGE_SIZE });
-  }
-
-  async #readRest(query: IdentityQuery, first: GrantPage): Promise<AccessRow[]> {
+  async #readRest(query: PageQuery, first: GrantPage): Promise<AccessRow[]> {
     const all: AccessRow[] = [...first];
     for (let page = first; page.length === PAGE_SIZE; ) {
       await this.tx.pause?.();
-      page = await this.#readPage(query, page.at(-1)?.uid ?? "");
+      page = await this.all(acceptedGrants, { ...query, after: page.at(-1)?.uid ?? "" });
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
     await this.tx.pause?.();

@@ -1,5 +1,4 @@
 import { and, asc, isNotNull, lt } from "drizzle-orm";
-import type { Awaitable } from "../awaitable.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
@@ -90,9 +89,6 @@ export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identity
   }
 }
 
-async function mapRow<T>(
-  row: Awaitable<IdentityRow | undefined>,
-  map: (row: IdentityRow | undefined) => T,
-): Promise<T> {
+async function mapRow<T>(row: Promise<IdentityRow | undefined>, map: (row: IdentityRow | undefined) => T): Promise<T> {
   return map(await row);
 }

@@ -1,7 +1,7 @@
 import { asc, lt } from "drizzle-orm";
 import { ListedTable } from "../lists/listed-table.js";
 import { defineListedKind, usualSorts } from "../lists/resource.js";
-import { type Executor, mapRows, rowLimit, statement, value } from "../statement.js";
+import { type Executor, rowLimit, statement, value } from "../statement.js";
 import type { IdentityProviderRow } from "../tables/identities.js";
 
 export const identityProviderKind = defineListedKind(5, {
@@ -28,6 +28,6 @@ export class IdentityProviders extends ListedTable<IdentityProviderRow> {
 
   /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
   findUnchangedSince(timeMs: number, limit: number): Promise<string[]> {
-    return mapRows(this.all(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
+    return this.all(unchangedSince, { timeMs, limit }, (rows) => rows.map(({ uid }) => uid));
   }
 }

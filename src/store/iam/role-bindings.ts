@@ -21,7 +21,7 @@ import type { ListQuery, Page } from "../lists/query.js";
 import { byCreation, defineListedKind, type Join, type PatchOf } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns, selectAny, selectRows, selectSome, updateRows } from "../rows.js";
-import { buildEquals, type Executor, rowLimit, statement, sumTotals, toNumber, value } from "../statement.js";
+import { buildEquals, type Executor, rowLimit, statement, sumOf, toNumber, value } from "../statement.js";
 import type { RoleBindingRow, RoleRow } from "../tables/roles.js";
 import type { Tables } from "../tables/schema.js";
 
@@ -359,7 +359,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
 
   /** How many bindings of an identity are pending, or are not. */
   countPending(identityUid: string, pending: boolean): Promise<number> {
-    return sumTotals(this.all(countPending, { identityUid, pending }));
+    return this.all(countPending, { identityUid, pending }, sumOf);
   }
 
   /** The root groups in whose subtrees bindings of an identity are pending, in the order of uids. */

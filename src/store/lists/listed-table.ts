@@ -1,7 +1,6 @@
 // The rows of a kind that is listed. Most kinds need nothing more; others extend it with what is special to them.
 import { and, eq } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Awaitable } from "../awaitable.js";
 import { columnOf, type Executor, rowLimit, statementFamily, TransactionPart, value } from "../statement.js";
 import { countRow } from "./counters.js";
 import { listPage } from "./page.js";
@@ -47,12 +46,12 @@ export class ListedTable<Row extends ListedRow, Patch extends object = Partial<R
     this.kind = kind;
   }
 
-  find(uid: string): Awaitable<Row | undefined> {
+  find(uid: string): Promise<Row | undefined> {
     return this.findStored(uid);
   }
 
   /** Finds a row that {@link find} may hide. */
-  protected findStored(uid: string): Awaitable<Row | undefined> {
+  protected findStored(uid: string): Promise<Row | undefined> {
     return this.first(this.kind.rows.find, { uid });
   }
 

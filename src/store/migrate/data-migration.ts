@@ -1,6 +1,5 @@
 // What a migration of stored rows consists of, and what it needs of a database. Changes of the schema alone are in
 // src/store/migrations/.
-import type { Awaitable } from "../awaitable.js";
 import type { Executor } from "../statement.js";
 
 /** The databases that statements are written for. */
@@ -60,12 +59,12 @@ export interface MigrationDatabase {
   /** What holds the database, for people: a directory, or the name of a database. */
   readonly name: string;
   /** Runs `unit` in a transaction that changes nothing and keeps no writer waiting. */
-  read<T>(unit: (tx: MigrationTx) => Awaitable<T>): Promise<T>;
+  read<T>(unit: (tx: MigrationTx) => Promise<T>): Promise<T>;
   /**
    * Runs `unit` in a serializable transaction. One migration process at a time runs such a transaction. It waits for
    * others up to two minutes, and `unit` runs again after a conflict.
    */
-  write<T>(unit: (tx: MigrationTx) => Awaitable<T>): Promise<T>;
+  write<T>(unit: (tx: MigrationTx) => Promise<T>): Promise<T>;
   /** Names servers of older versions that use the database now, as an operator recognises them. */
   findOlderServers(): Promise<readonly string[]>;
   /** Gives the space of deleted rows back to the file system; writers wait meanwhile. PostgreSQL does that by itself. */

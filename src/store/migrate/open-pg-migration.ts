@@ -1,7 +1,6 @@
 // Opens a PostgreSQL database for migrations. Nodes of this version and of the one before may use it at the same time.
 import { setTimeout as sleep } from "node:timers/promises";
 import { unavailable } from "../../kernel/errors.js";
-import type { Awaitable } from "../awaitable.js";
 import {
   connectForCommand,
   createExecutor,
@@ -66,7 +65,7 @@ export async function openPgMigration(
     close: () => client.end(),
   };
 
-  async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Awaitable<T>): Promise<T> {
+  async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Promise<T>): Promise<T> {
     await client.query(begin);
     try {
       const value = await unit(tx);

@@ -3,7 +3,6 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { unavailable } from "../../kernel/errors.js";
-import type { Awaitable } from "../awaitable.js";
 import { requireSpace } from "../backup/files.js";
 import {
   createExecutor,
@@ -93,7 +92,7 @@ function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDa
     },
   };
 
-  async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Awaitable<T>): Promise<T> {
+  async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Promise<T>): Promise<T> {
     await retryBusy(db.name, () => db.exec(begin));
     try {
       const value = await unit(tx);

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { type AnyStatement, type Executor, prepareQuery, type Sql, type Statement } from "../statement.js";
+import { type AnyStatement, type Executor, prepareQuery, type Sql, type Statement, type Take } from "../statement.js";
 import { schema as tables } from "../tables/schema-pg.js";
 
 /** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
@@ -105,12 +105,17 @@ export function createExecutor(client: pg.ClientBase, { named = true }: { readon
       const { rows } = await client.query(now);
       return Number(rows[0]?.ms);
     },
-    async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
+    async rows<Params extends object, Row, T>(
+      statement: Statement<Params, Row>,
+      params: Params,
+      take?: Take<Row, T>,
+    ): Promise<T> {
       const ready = prepare(statement);
       const result = await ready.execute(params);
       const isRows = Array.isArray(result);
       if (!isReading(ready)) changedRows += isRows ? result.length : (result.rowCount ?? 0);
-      return isRows ? (result as Row[]) : [];
+      const rows = isRows ? (result as Row[]) : [];
+      return take === undefined ? (rows as T) : take(rows);
     },
   };
 }

@@ -9,7 +9,6 @@ import pg from "pg";
 import { type ApiError, aborted, deadlineExceeded, failedPrecondition, unavailable } from "../../kernel/errors.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
-import type { Awaitable } from "../awaitable.js";
 import { type DatabaseFaultEvent, rewriteSetting } from "../faults.js";
 import type { DataMigration } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
@@ -215,7 +214,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     return runOnce(access.begin(false), false, (tx) => tx.settings.find(OLDEST_VERSION));
   }
 
-  async function runWithRetries<T>(isWrite: boolean, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
+  async function runWithRetries<T>(isWrite: boolean, unit: (tx: Tx) => Promise<T>, units?: UnitOptions): Promise<T> {
     const begin = access.begin(isWrite, units?.maxIdleMs);
     const deadlineMs = Math.min(units?.deadlineMs ?? Number.POSITIVE_INFINITY, clock() + MAX_UNIT_MS);
     let conflict: unknown;
@@ -241,7 +240,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   async function runOnce<T>(
     begin: Begin,
     isWrite: boolean,
-    unit: (tx: Tx) => Awaitable<T>,
+    unit: (tx: Tx) => Promise<T>,
     trace?: TraceSpan,
   ): Promise<T> {
     const client = await pool.connect();

@@ -1,7 +1,7 @@
 // The transaction of a unit of work over a pipelined connection (docs/adr/0023-pipelined-transactions.md). Statements are
 // sent without waiting for the responses to those before them, and the server runs them in their order.
 import type pg from "pg";
-import type { Executor, Statement } from "../statement.js";
+import type { Executor, Statement, Take } from "../statement.js";
 import type { Begin } from "./access.js";
 import { findErrorCode, type PgExecutor } from "./connection.js";
 
@@ -38,11 +38,16 @@ export class PipelinedTransaction implements Executor {
     return this.#executor.changedRows;
   }
 
-  async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
+  async rows<Params extends object, Row, T>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    take?: Take<Row, T>,
+  ): Promise<T> {
     // Where BEGIN fails, such as at the limit of its time, the server runs the statements after it outside of any
     // transaction. That is harmless while they read, because the unit fails. What changes rows would be stored.
     if (!this.#hasBegun && (this.#isWaiting || !this.#executor.isReading(statement))) await this.#waitForBegin();
-    return this.#note(this.#executor.rows(statement, params));
+    const rows = await this.#note(this.#executor.rows(statement, params));
+    return take === undefined ? (rows as T) : take(rows);
   }
 
   nowMs(): Promise<number> {

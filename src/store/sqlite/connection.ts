@@ -1,7 +1,7 @@
 import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import type { Executor, Sql, Statement } from "../statement.js";
+import type { Executor, Sql, Statement, Take } from "../statement.js";
 import { schema as tables } from "../tables/schema-sqlite.js";
 import { isOlder } from "../version.js";
 import { openDatabase, type SqliteDatabase, type SqliteResult, type SqliteStatement } from "./driver.js";
@@ -127,17 +127,23 @@ export function createExecutor(
       return changedRows;
     },
     nowMs: async () => clock(),
-    async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
+    async rows<Params extends object, Row, T>(
+      statement: Statement<Params, Row>,
+      params: Params,
+      take?: Take<Row, T>,
+    ): Promise<T> {
+      let rows: Row[];
       try {
         let ready = prepared[statement.id];
         if (ready === undefined) {
           ready = prepareNative(db, statement.build(sql, tables), noteChanges);
           prepared[statement.id] = ready;
         }
-        return ready(params) as Row[];
+        rows = ready(params) as Row[];
       } catch (error) {
         throw faults.toCallError(error);
       }
+      return take === undefined ? (rows as T) : take(rows);
     },
   };
 }

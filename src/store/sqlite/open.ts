@@ -95,7 +95,11 @@ export function openSqlite(options: SqliteOptions): Store {
       close: () => void db.close(),
     });
   };
-  const reader = createSnapshotReader(openConnection, createDataVersion(idle, faults));
+  const readVersion = createDataVersion(idle, faults);
+  const reader = createSnapshotReader(openConnection, () => {
+    faults.assertReadable();
+    return readVersion();
+  });
   const writer: WriterConnection = Object.assign(createExecutor(writing, executorOptions), {
     control: createControl(writing, faults),
     inTransaction: false,
@@ -111,10 +115,7 @@ export function openSqlite(options: SqliteOptions): Store {
   }, CHECK_MS).unref();
 
   return {
-    read: async (unit) => {
-      faults.assertReadable();
-      return reader.read(unit);
-    },
+    read: (unit) => reader.read(unit),
     write: (unit, units) => queue.submit(unit, units),
     lateCommitMs: 0,
     stats: () => ({ ...counts, waiting: queue.length, files: () => readFileSizes(directory), faults: faults.counts }),

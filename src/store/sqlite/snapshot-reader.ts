@@ -22,8 +22,7 @@
 // At most four snapshots are pinned, because each has a connection and keeps the write-ahead log from being truncated. A
 // unit that would pin a fifth fails within `pause`, waits until one is released, and runs again from its start
 // (`readWhenReleased`). That is allowed, because a read has no effects.
-import type { Awaitable } from "../awaitable.js";
-import type { Executor, Statement } from "../statement.js";
+import type { Executor, Statement, Take } from "../statement.js";
 import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
 
@@ -143,7 +142,8 @@ export function createSnapshotReader(
     if (pinned === 0) resolveClose?.();
   }
 
-  async function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+  async function readOn<T>(join: () => Snapshot, unit: (tx: Tx) => Promise<T>): Promise<T> {
+    const snapshot = join();
     snapshot.units++;
     try {
       // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
@@ -158,16 +158,20 @@ export function createSnapshotReader(
   }
 
   // Runs the unit from the start, on a snapshot of its own that is pinned from the beginning.
-  async function readWhenReleased<T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+  async function readWhenReleased<T>(unit: (tx: Tx) => Promise<T>): Promise<T> {
     while (pinned >= MAX_PINNED) await new Promise<void>((resolve) => queued.push(resolve));
+    return readOn(beginPinned, unit);
+  }
+
+  function beginPinned(): Snapshot {
     const snapshot = beginSnapshot();
     pin(snapshot);
-    return readOn(snapshot, unit);
+    return snapshot;
   }
 
   return {
     /** Runs `unit` on the snapshot of the current tick of the event loop. */
-    read: <T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> => readOn(currentSnapshot(), unit),
+    read: <T>(unit: (tx: Tx) => Promise<T>): Promise<T> => readOn(currentSnapshot, unit),
     /** Closes the connections after all paused units have settled. */
     async close(): Promise<void> {
       if (current !== undefined) endSnapshot(current);
@@ -215,13 +219,20 @@ class Snapshot implements Executor {
     this.#pause = pause;
   }
 
-  rows: Executor["rows"] = (statement, params) => {
+  rows<Params extends object, Row, T>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    take?: Take<Row, T>,
+  ): Promise<T> {
     if (!this.open) throw new TypeError("a unit of work awaited something other than its transaction");
-    return this.connection.rows(statement, params);
-  };
+    return this.connection.rows(statement, params, take);
+  }
 
   readonly changedRows = 0;
-  nowMs: Executor["nowMs"] = () => this.connection.nowMs();
+
+  nowMs(): Promise<number> {
+    return this.connection.nowMs();
+  }
 
   pause(): Promise<void> {
     return this.#pause(this);
@@ -243,12 +254,17 @@ class ReadUnit extends Transaction {
     this.#readMs = readMs;
   }
 
-  override rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
-    if (this.#sliceMs === undefined || this.#resumedMs !== undefined) return super.rows(statement, params);
+  override rows<Params extends object, Row, T = Row[]>(
+    statement: Statement<Params, Row>,
+    params: Params,
+    take?: Take<Row, T>,
+  ): Promise<T> {
+    const beforeMs = this.#sliceMs;
+    if (beforeMs === undefined || this.#resumedMs !== undefined) return super.rows(statement, params, take);
     const startMs = this.#readMs();
-    const rows = super.rows(statement, params);
-    this.#sliceMs += this.#readMs() - startMs;
-    return rows;
+    const result = super.rows(statement, params, take);
+    this.#sliceMs = beforeMs + this.#readMs() - startMs;
+    return result;
   }
 
   override pause(atOnce = false): Promise<void> | undefined {

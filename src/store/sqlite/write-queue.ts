@@ -16,7 +16,6 @@ import { ApiError, databaseBusy, unavailable } from "../../kernel/errors.js";
 import { FairQueue } from "../../kernel/fair-queue.js";
 import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
-import type { Awaitable } from "../awaitable.js";
 import type { Executor } from "../statement.js";
 import type { UnitOptions } from "../store.js";
 import type { Tx } from "../transaction.js";
@@ -55,7 +54,7 @@ const MAX_RETRY_MS = 2;
 const MAX_QUEUED = 10_000;
 
 interface QueuedCall extends UnitTurn {
-  readonly unit: (tx: Tx) => Awaitable<unknown>;
+  readonly unit: (tx: Tx) => Promise<unknown>;
   /** The span of the unit, where it is recorded. */
   readonly trace: TraceSpan | undefined;
   readonly resolve: (value: unknown) => void;
@@ -91,12 +90,12 @@ export function createWriteQueue(
 
   return {
     /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
-    submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T> {
+    submit<T>(unit: (tx: Tx) => Promise<T>, options?: UnitOptions): Promise<T> {
       if (closed) return Promise.reject(unavailable("the service is stopping"));
       return new Promise<T>((resolve, reject) => {
         const trace = options?.trace?.isRecording ? options.trace : undefined;
-        const turn = waitForTurn(options ?? {}, clock);
-        const call = { ...turn, unit, trace, resolve: resolve as (value: unknown) => void, reject };
+        const { key, startByMs, late } = waitForTurn(options ?? {}, clock);
+        const call = { key, startByMs, late, unit, trace, resolve: resolve as (value: unknown) => void, reject };
         queue.push(call)?.reject(databaseBusy());
         if (!draining) schedule(performance.now() + BUSY_LIMIT_MS);
       });

@@ -11,6 +11,7 @@ import {
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { findMaskPaths } from "../../codec/field-mask.js";
 import {
+  emptyOf,
   ensureContainer,
   findConflictingPath,
   findContainer,
@@ -56,6 +57,7 @@ export interface DecodeOptions {
 export function createDecoder(binding: HttpBinding, options: DecodeOptions): Decode {
   const { variables, body } = binding;
   const { input } = binding.entry.desc;
+  const createEmpty = emptyOf(input);
   const patch = patchOf(binding);
   const bindQuery = createQueryBinder({
     input,
@@ -69,7 +71,7 @@ export function createDecoder(binding: HttpBinding, options: DecodeOptions): Dec
   return (captures, query, given) => {
     let decoded: BodyMessage | undefined;
     if (given !== undefined && given.bytes.length > 0) decoded = readBody?.(given);
-    const message = decoded?.message ?? create(input);
+    const message = decoded?.message ?? createEmpty();
     for (let i = 0; i < variables.length; i++) {
       const variable = variables[i];
       if (variable === undefined) continue;

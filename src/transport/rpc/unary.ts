@@ -115,8 +115,7 @@ export function createUnary(options: UnaryOptions): Unary {
         fieldSpelling: request.web === undefined && request.codec.isJson ? "json" : "proto",
       });
       const opened = new UnaryCall(inbound, entry.desc, clock());
-      const authenticated = authenticateCaller(entry, req.headers.authorization, record.trace);
-      const principal = authenticated instanceof Promise ? await authenticated : authenticated;
+      const principal = await authenticateCaller(entry, req.headers.authorization, record.trace);
       noteCaller(record, openRequestOf(req), principal);
       const bytes = await readMessage(request);
       call = opened;

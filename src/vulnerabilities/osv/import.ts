@@ -3,7 +3,6 @@
 import { ApiError } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { Store } from "../../store/store.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
@@ -30,7 +29,7 @@ export interface ImportCounts extends Outcomes {
 export interface ImportOptions extends ImportTarget {
   readonly store: Store;
   /** Runs in the first transaction that changes something. */
-  readonly onFirstWrite: (tx: Tx) => Awaitable<void>;
+  readonly onFirstWrite: (tx: Tx) => Promise<void>;
   readonly onMalformed: (file: string, rule: string) => void;
   readonly onProgress: (counts: Readonly<ImportCounts>) => void;
 }

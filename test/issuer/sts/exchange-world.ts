@@ -53,7 +53,7 @@ export interface ExchangeWorld {
   exchange(parameters: Parameters, bearer: string | undefined): Promise<Answer>;
   /** The API token of such an exchange, which must succeed. */
   exchangeToken(parameters: Parameters, bearer: string): Promise<string>;
-  write<T>(unit: (tx: Tx) => Promise<T> | T): Promise<T>;
+  write<T>(unit: (tx: Tx) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
 

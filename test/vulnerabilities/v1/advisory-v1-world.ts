@@ -109,7 +109,7 @@ export async function startAdvisoryV1World(): Promise<AdvisoryV1World> {
         store,
         groupUid: ours,
         ids: randomIds,
-        onFirstWrite() {},
+        async onFirstWrite() {},
         onMalformed(file, rule) {
           throw new TypeError(`${file}: ${rule}`);
         },

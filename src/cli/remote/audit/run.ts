@@ -1,7 +1,7 @@
 // `arbor audit list`, `tail` and `export` over the API.
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "#gen/arbor/audit/v1/audit_pb.js";
+import { timestampOf } from "../../../kernel/time.js";
 import { invalidFlag } from "../../errors.js";
 import { createEventFormatter } from "../../output/audit-log.js";
 import { parseTimeRange } from "../flags.js";
@@ -63,8 +63,8 @@ async function printEvents(flags: ScopedFlags, orderBy: string, count: number): 
   const { scope, subject = "", actor = "", type = "", requestId = "" } = flags;
   const { startMs = 0, endMs } = parseTimeRange(flags);
   const times = {
-    startTime: timestampFromMs(startMs),
-    ...(endMs !== undefined && { endTime: timestampFromMs(endMs) }),
+    startTime: timestampOf(startMs),
+    ...(endMs !== undefined && { endTime: timestampOf(endMs) }),
   };
   const fixed = { scope, subject, actor, type, requestId, orderBy, ...times };
   await withAuditSession(flags, async ({ call, output }) => {

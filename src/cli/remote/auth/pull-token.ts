@@ -2,7 +2,6 @@
 // is an identity with a static key, which signs one token, the password, and is not stored.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   CreateIdentityRequestSchema,
   DeleteIdentityRequestSchema,
@@ -16,6 +15,7 @@ import {
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../../kernel/ids.js";
+import { timestampOf } from "../../../kernel/time.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { confirm } from "../../output/confirm.js";
 import { formatNamed } from "../../output/describe.js";
@@ -69,7 +69,7 @@ export async function createPullToken(flags: CreateFlags): Promise<void> {
             issuer: ISSUER,
             subject,
             issuerKeys: JSON.stringify(keys),
-            expirationTime: timestampFromMs(expiresS * 1000),
+            expirationTime: timestampOf(expiresS * 1000),
             audiences: [audience],
           },
         },

@@ -1,6 +1,5 @@
 // What the commands about the delivery of events do.
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   EventsService,
   GetStateRequestSchema,
@@ -9,6 +8,7 @@ import {
   SuspendRequestSchema,
   TestRequestSchema,
 } from "#gen/arbor/events/v1/events_pb.js";
+import { timestampOf } from "../../../kernel/time.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { formatResponse } from "../../output/format.js";
 import { type CommonFlags, parseTimeRange } from "../flags.js";
@@ -41,7 +41,7 @@ export interface RedeliverFlags extends CommonFlags {
 export async function redeliver({ subscription, id = "", ...flags }: RedeliverFlags): Promise<void> {
   const { startMs } = parseTimeRange(flags);
   if ((id === "") === (startMs === undefined)) throw invalidFlag("--id", "give either --id or --since");
-  const since = startMs === undefined ? undefined : timestampFromMs(startMs);
+  const since = startMs === undefined ? undefined : timestampOf(startMs);
   const selection = since ? ({ case: "since", value: since } as const) : ({ case: "eventId", value: id } as const);
   const request = create(RedeliverRequestSchema, { subscription, selection });
   await printState(redeliverMethod, request, flags);
