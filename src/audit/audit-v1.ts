@@ -1,7 +1,6 @@
 // The handlers of AuditService (docs/audit.md).
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   AuditService,
   type Body,
@@ -25,6 +24,7 @@ import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { hashBody } from "../kernel/audit-body.js";
 import { deadlineExceeded, invalidArgument, notFound } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
+import { timestampOf } from "../kernel/time.js";
 import { isUidp, isWithin, parentOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
@@ -128,7 +128,7 @@ export function auditV1(deps: AuditServiceDeps) {
     return create(EventSchema, {
       id: eventIds.format(row.id),
       organizationUid: rootUid,
-      time: timestampFromMs(timeMs),
+      time: timestampOf(timeMs),
       ...{ type, method, subjectUid, actorUid, actorName, requestId, traceId },
       sealed: seq !== null,
       sequence: BigInt(seq ?? 0),

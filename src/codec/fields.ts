@@ -45,6 +45,13 @@ export function getFieldsByName(desc: DescMessage): ReadonlyMap<string, DescFiel
   return map;
 }
 
+/** Creates a function that creates empty messages of a type: copies of one, where no two of them would share a list. */
+export function emptyOf(desc: DescMessage): () => Message {
+  const empty = create(desc);
+  const isFlat = isPlainObject(empty) && Object.values(empty).every((value) => typeof value !== "object");
+  return isFlat ? () => ({ ...empty }) : () => create(desc);
+}
+
 /** Gets the value of a field; undefined when it is unset and has presence. */
 export function getField(message: Message, field: DescField): unknown {
   const fields = message as unknown as Fields;

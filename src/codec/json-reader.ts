@@ -13,7 +13,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { isJsonObject } from "../kernel/strict-json.js";
-import { type Fields, isWrapper, setField } from "./fields.js";
+import { emptyOf, type Fields, isWrapper, setField } from "./fields.js";
 import {
   createEnumReader,
   createKeyReader,
@@ -113,6 +113,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
   if (leaf !== undefined) return leaf;
 
   const rule = formatMessageRule(desc);
+  const createEmpty = emptyOf(desc);
   const fields = new Map<string, NamedField>();
   for (const field of desc.fields) {
     const { name, jsonName } = field;
@@ -124,7 +125,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
   return (json, context) => {
     if (!isJsonObject(json)) return reject(context, rule);
     enterMessage(context);
-    const message = create(desc);
+    const message = createEmpty();
     const { path } = context;
     for (const key of Object.keys(json)) {
       const named = fields.get(key);

@@ -1,6 +1,6 @@
 // The handlers of EventsService: the delivery of subscriptions, and events for callers without a sink (docs/events.md).
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import {
   type Delivery,
@@ -20,6 +20,7 @@ import {
 import { type EventTailDeps, followEvents } from "../audit/event-tail.js";
 import { type FieldViolation, failedPrecondition, invalidArgument } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
+import { timestampOf } from "../kernel/time.js";
 import { isUidp, isWithin } from "../kernel/uidp.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
@@ -206,7 +207,7 @@ export function eventsV1(deps: EventsServiceDeps) {
       subject,
       extensions,
       data: event.data,
-      time: timestampFromMs(timeMs),
+      time: timestampOf(timeMs),
     });
   }
 
@@ -259,7 +260,7 @@ function assertTailFilter({ scope, type, subject }: TailRequest): void {
 }
 
 function timeAs<K extends string>(name: K, ms: number | null): { readonly [_ in K]?: Timestamp } {
-  return (ms === null ? {} : { [name]: timestampFromMs(ms) }) as { readonly [_ in K]?: Timestamp };
+  return (ms === null ? {} : { [name]: timestampOf(ms) }) as { readonly [_ in K]?: Timestamp };
 }
 
 // Rows have whole milliseconds: one at or after 0.1 ms is at or after 1 ms.

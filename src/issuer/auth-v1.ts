@@ -1,7 +1,6 @@
 // The handlers of Auth, version 1.
 
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Auth, type RegistrationRequest, type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { groupToProtoV1 } from "../iam/groups/group-v1.js";
 import { finishDeletion } from "../iam/identities/deletion.js";
@@ -16,6 +15,7 @@ import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js"
 import { type ApiError, invalidArgument, notFound, notPermitted, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
+import { timestampOf } from "../kernel/time.js";
 import { isUidp } from "../kernel/uidp.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import { withOutcome, withPreparation } from "../pipeline/handlers.js";
@@ -192,8 +192,8 @@ async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
     issuer: iss,
     subject: caller.uid,
     audience: [aud].flat(),
-    expiry: timestampFromMs(principal.expiresAt * 1000),
-    issuedAt: timestampFromMs(principal.issuedAt * 1000),
+    expiry: timestampOf(principal.expiresAt * 1000),
+    issuedAt: timestampOf(principal.issuedAt * 1000),
     capabilities: capabilities,
     email: row.email,
     ...(upstream && {

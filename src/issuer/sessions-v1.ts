@@ -1,6 +1,5 @@
 // The handlers of SessionsService: the logins of the caller that have a refresh token.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type ListSessionsRequest,
   type RevokeSessionRequest,
@@ -11,6 +10,7 @@ import {
 import { listCapabilityNames } from "../iam/roles/capability-names.js";
 import { invalidArgument, notFound, notPermitted, type ResourceKind } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
+import { timestampOf } from "../kernel/time.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import { withOutcome } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
@@ -68,8 +68,8 @@ function sessionToProto(row: Pick<RefreshTokenRow, "family" | "grant" | "createT
   const { limit } = row.grant as TokenGrant;
   return create(SessionSchema, {
     id: row.family,
-    createTime: timestampFromMs(row.createTimeMs),
-    expireTime: timestampFromMs(row.expireTimeMs),
+    createTime: timestampOf(row.createTimeMs),
+    expireTime: timestampOf(row.expireTimeMs),
     scopes: [...(limit?.scope ?? [])],
     capabilities: limit?.cap === undefined ? [] : listCapabilityNames(limit.cap),
   });

@@ -5,6 +5,13 @@ export type Clock = () => number;
 
 export const systemClock: Clock = () => Date.now();
 
+/** An instant, in epoch milliseconds, as a google.protobuf.Timestamp. */
+export function timestampOf(ms: number) {
+  const seconds = Math.floor(ms / 1000);
+  const nanos = Math.round((ms - seconds * 1000) * 1_000_000);
+  return { $typeName: "google.protobuf.Timestamp" as const, seconds: BigInt(seconds), nanos };
+}
+
 /** The longest time slice, in milliseconds. */
 const SLICE_MS = 5;
 

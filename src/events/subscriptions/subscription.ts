@@ -2,7 +2,6 @@
 // it.
 
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   Subscriptions,
   type Subscription as SubscriptionV1,
@@ -16,6 +15,7 @@ import {
 } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { groups } from "../../iam/groups/group.js";
 import { breakRule } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
@@ -138,6 +138,6 @@ export function subscriptionsV1(served: ServedService<typeof SubscriptionsServic
 }
 
 function toProtoV1({ uid, sink, createTimeMs, updateTimeMs }: SubscriptionRow): SubscriptionV1 {
-  const times = { createdAt: timestampFromMs(createTimeMs), updatedAt: timestampFromMs(updateTimeMs) };
+  const times = { createdAt: timestampOf(createTimeMs), updatedAt: timestampOf(updateTimeMs) };
   return create(SubscriptionV1Schema, { id: uid, sink, ...times });
 }

@@ -5,7 +5,6 @@ import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import type { PageRequest, Position } from "./paging.js";
@@ -19,7 +18,7 @@ interface NamedList {
   readonly kind: NamedKind;
   /** What its list needs. */
   readonly needed: readonly NeededCapability[];
-  readonly table: (tx: Tx) => { readonly list: (query: ListQuery) => Awaitable<Page<NamedRow>> };
+  readonly table: (tx: Tx) => { readonly list: (query: ListQuery) => Promise<Page<NamedRow>> };
 }
 
 const lists: readonly NamedList[] = [

@@ -2,7 +2,6 @@
 // a note for programs that work in these accounts: the service calls none of them, and authorization never reads it. A
 // group has one at most, which has the uid of the group.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { AccountAssociationsService as StableAccountAssociationsService } from "#gen/chainguard/platform/iam/v2/account_associations_pb.js";
 import {
   type AccountAssociation,
@@ -12,6 +11,7 @@ import {
   CheckStatus,
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { alreadyExists, type BrokenRule, breakRule, invalidArgument } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -120,8 +120,8 @@ export function accountAssociationToProto(row: AccountAssociationRow): AccountAs
   accounts.uid = row.uid;
   accounts.name = row.name;
   accounts.description = row.description;
-  accounts.createTime = timestampFromMs(row.createTimeMs);
-  accounts.updateTime = timestampFromMs(row.updateTimeMs);
+  accounts.createTime = timestampOf(row.createTimeMs);
+  accounts.updateTime = timestampOf(row.updateTimeMs);
   return accounts;
 }
 

@@ -1,6 +1,5 @@
 // The handlers of BindingsService: the caller's own bindings.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type AcceptBindingRequest,
   type Binding,
@@ -9,6 +8,7 @@ import {
   type DropBindingRequest,
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { invalidArgument, notPermitted } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -48,7 +48,7 @@ export function bindingsV1({ listResources }: Pick<ResourceDeps, "listResources"
         async (row) => bindingToProto(await addOrganisation(tx, row)),
         options,
       );
-      return { bindings: resources, nextPageToken, totalCount };
+      return { bindings: await Promise.all(resources), nextPageToken, totalCount };
     },
 
     async acceptBinding({ uid }, call) {
@@ -104,6 +104,6 @@ function bindingToProto(row: OwnBinding): Binding {
     organization: organisation,
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
     pending: row.pending,
-    createTime: timestampFromMs(row.createTimeMs),
+    createTime: timestampOf(row.createTimeMs),
   });
 }

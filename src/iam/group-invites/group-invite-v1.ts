@@ -1,6 +1,5 @@
 // GroupInvites, version 1: a view of GroupInvitesService.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import {
   type GroupInvite,
@@ -15,6 +14,7 @@ import type {
   GroupInvite as GroupInviteV2,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
@@ -22,6 +22,7 @@ import { createOperations } from "../../pipeline/operations.js";
 import { findsResource } from "../../pipeline/resource/read.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import type { ListPosition } from "../../store/lists/query.js";
 import type { GroupInviteRow } from "../../store/tables/roles.js";
 import { formatCapabilityNames } from "../roles/capability-names.js";
 import { groupInvites, groupInviteToProto } from "./group-invite.js";
@@ -30,6 +31,12 @@ import { groupInvites, groupInviteToProto } from "./group-invite.js";
 const bodies = defineBodies(
   { message: GroupInviteSchema, readers: [GroupInvites.method.list], only: ["id", "expiration"] },
   findsResource(groupInvites, (row) => toProtoV1(groupInviteToProto(row, undefined), row)),
+);
+
+const readInvites = createChunkReader(
+  groupInvites,
+  async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.roles.find(row.roleUid)), row),
+  parseFilter,
 );
 
 /** Creates GroupInvites of version 1. */
@@ -50,13 +57,10 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
       );
     },
 
-    list: listInChunks(
-      createChunkReader(
-        groupInvites,
-        async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.roles.find(row.roleUid)), row),
-        parseFilter,
-      ),
-    ),
+    list: listInChunks(async (filter: GroupInviteFilter, call, after: ListPosition | undefined) => {
+      const { chunk, next } = await readInvites(filter, call, after);
+      return { chunk: { items: await Promise.all(chunk.items) }, next };
+    }),
 
     delete: ({ id }, call) => v2.deleteGroupInvite({ uid: id }, call),
   };
@@ -87,7 +91,7 @@ function toStoredProtoV1(invite: GroupInviteV2, row: Times): StoredGroupInvite {
 }
 
 function toSharedFields({ uid, expirationTime, keyId, role, createTime }: GroupInviteV2, row: Times) {
-  const updatedAt = row && timestampFromMs(Math.max(row.createTimeMs, row.updateTimeMs));
+  const updatedAt = row && timestampOf(Math.max(row.createTimeMs, row.updateTimeMs));
   return {
     ...{ id: uid, keyId },
     ...(expirationTime && { expiration: expirationTime }),

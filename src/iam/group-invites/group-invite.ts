@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import { GroupInvitesService as StableGroupInvitesService } from "#gen/chainguard/platform/iam/v2/group_invites_pb.js";
 import {
@@ -11,6 +11,7 @@ import {
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { breakRule } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
@@ -92,11 +93,11 @@ export function groupInviteToProto(row: GroupInviteRow, role: RoleRow | undefine
     uid: row.uid,
     roleUid: row.roleUid,
     email: row.email,
-    expirationTime: timestampFromMs(row.expireTimeMs),
+    expirationTime: timestampOf(row.expireTimeMs),
     singleUse: row.singleUse,
     code,
     keyId: row.keyId,
-    createTime: timestampFromMs(row.createTimeMs),
+    createTime: timestampOf(row.createTimeMs),
   };
   if (role) {
     const { uid, name, description } = role;
@@ -126,7 +127,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
 
     async listGroupInvites(request, call) {
       const { resources, ...page } = await listResources(call, groupInvites, request, (row) => toProto(row, call.tx));
-      return { groupInvites: resources, ...page };
+      return { groupInvites: await Promise.all(resources), ...page };
     },
 
     async createGroupInvite({ parent, groupInvite }, call) {

@@ -1,7 +1,6 @@
 // The resource of external group role mappings, and its handlers in version 2beta1: which role the members of a
 // directory's group get.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ExternalGroupRoleMappings } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
 import { ExternalGroupRoleMappingsService as StableMappingsService } from "#gen/chainguard/platform/iam/v2/external_group_role_mappings_pb.js";
 import {
@@ -11,6 +10,7 @@ import {
   ExternalGroupRoleMappingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { alreadyExists, breakRule, invalidArgument } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
@@ -66,7 +66,7 @@ export function groupMappingToProto(row: GroupMappingRow): ExternalGroupRoleMapp
     externalGroupId: row.externalGroupId,
     roleUid: row.roleUid,
     scope: row.scope,
-    createTime: timestampFromMs(row.createTimeMs),
+    createTime: timestampOf(row.createTimeMs),
   });
 }
 

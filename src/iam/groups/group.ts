@@ -1,9 +1,9 @@
 // The group resource: its definition, how version 2 shows it, and the domain that an organisation is named by.
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { GroupsService as StableGroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
 import { type Group, GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { timestampOf } from "../../kernel/time.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { addMappedGrants, bitOf } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
@@ -68,8 +68,8 @@ export function groupToProto(row: GroupRow): Group {
     // The published contract shows quotas in version 1 alone.
     resourceLimits: {},
     verified: row.verified,
-    createTime: timestampFromMs(row.createTimeMs),
-    updateTime: timestampFromMs(row.updateTimeMs),
+    createTime: timestampOf(row.createTimeMs),
+    updateTime: timestampOf(row.updateTimeMs),
     kind: row.kind,
     status: 0,
   };

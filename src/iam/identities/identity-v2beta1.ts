@@ -1,6 +1,6 @@
 // The handlers of IdentitiesService in version 2beta1.
 import { clone, create } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   IdentitiesService,
   Identity_StaticKeysSchema,
@@ -8,6 +8,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
@@ -169,7 +170,7 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
     throw invalidArgument({ field: "staticKeys.expirationTime", rule });
   }
   const limited = clone(Identity_StaticKeysSchema, create(Identity_StaticKeysSchema, keys));
-  limited.expirationTime = timestampFromMs(expiresMs);
+  limited.expirationTime = timestampOf(expiresMs);
   return limited;
 }
 

@@ -1,6 +1,6 @@
 // The identity resource: its definition, how version 2 shows it, the built-in identity `anonymous`, and metadata.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
-import { type FieldMask, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
 import { IdentitiesService as StableIdentitiesService } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
 import {
@@ -12,6 +12,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { breakRule } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import type { BodyView } from "../../pipeline/body.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
@@ -82,9 +83,9 @@ export function identityToProto(row: IdentityRow): Identity {
     email: row.email,
     emailUnverified: row.emailUnverified,
     company: row.company,
-    lastSeenTime: timestampFromMs(row.lastSeenTimeMs),
-    createTime: timestampFromMs(row.createTimeMs),
-    updateTime: timestampFromMs(row.updateTimeMs),
+    lastSeenTime: timestampOf(row.lastSeenTimeMs),
+    createTime: timestampOf(row.createTimeMs),
+    updateTime: timestampOf(row.updateTimeMs),
     relationship: relationshipFromJson(row.relationship),
   });
 }

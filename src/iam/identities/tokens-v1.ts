@@ -1,10 +1,10 @@
 // The handlers of TokensService: who may update an identity revokes its tokens.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Revocation, RevocationSchema, TokensService } from "#gen/arbor/tokens/v1/tokens_pb.js";
 import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { formatBody } from "../../kernel/audit-body.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
@@ -58,7 +58,7 @@ async function revoke(before: IdentityRow, tokenId: string | undefined, call: Un
   }
   const { identity, endedSessions } = await revokeAllTokens(tx, before, startMs);
   await appendUpdate(before, identity, call);
-  return create(RevocationSchema, { uid, notBefore: timestampFromMs(identity.notBefore * 1000), endedSessions });
+  return create(RevocationSchema, { uid, notBefore: timestampOf(identity.notBefore * 1000), endedSessions });
 }
 
 // For subscriptions, which are in groups, as people are not.

@@ -2,7 +2,6 @@
 // is stored, and no response has it.
 
 import { clone, create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import { IdentityProvidersService as StableIdentityProvidersService } from "#gen/chainguard/platform/iam/v2/identity_providers_pb.js";
 import {
@@ -14,6 +13,7 @@ import {
   IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { breakRule } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
@@ -118,17 +118,17 @@ export function identityProviderToProto(row: IdentityProviderRow, nowMs: number)
     name: row.name,
     description: row.description,
     defaultRole: row.defaultRole,
-    createTime: timestampFromMs(row.createTimeMs),
-    updateTime: timestampFromMs(row.updateTimeMs),
+    createTime: timestampOf(row.createTimeMs),
+    updateTime: timestampOf(row.updateTimeMs),
     configuration: { case: "oidc", value: oidcFromJson(row.oidc) },
     scim: {
       enabled: scim.enabled,
       endpointUrl: formatScimPath(row.uid),
       credentialState: findCredentialState(scim, nowMs),
       etag: scim.etag,
-      ...(scim.expireTimeMs !== undefined && { tokenExpireTime: timestampFromMs(scim.expireTimeMs) }),
+      ...(scim.expireTimeMs !== undefined && { tokenExpireTime: timestampOf(scim.expireTimeMs) }),
       ...(scim.previousExpireTimeMs !== undefined && {
-        previousTokenExpireTime: timestampFromMs(scim.previousExpireTimeMs),
+        previousTokenExpireTime: timestampOf(scim.previousExpireTimeMs),
       }),
     },
   });

@@ -1,10 +1,10 @@
 // SCIM credentials, by which a directory pushes its people and groups. The service has no SCIM endpoint yet, so it hands
 // out no tokens; those of older versions can be revoked. The store keeps a hash of the token alone.
 import { randomBytes } from "node:crypto";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { aborted, failedPrecondition, notFound, unimplemented } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
@@ -26,7 +26,7 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
     if (row.scim.tokenHash === "") throw notFound(identityProviders, row.uid, "there is no SCIM token");
     const { enabled } = row.scim;
     const { etag } = await storeState(row, { enabled, tokenHash: "", previousHash: "", revoked: true, etag: "" }, call);
-    const response = { identityProviderUid, etag, enabled, revokeTime: timestampFromMs(call.startMs) };
+    const response = { identityProviderUid, etag, enabled, revokeTime: timestampOf(call.startMs) };
     return withOutcome(response, { subjectUid: row.uid });
   },
 

@@ -1,6 +1,6 @@
 // RoleBindings, version 1: a view of RoleBindingsService.
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   type RoleBinding,
   RoleBindingBatchSchema,
@@ -13,6 +13,7 @@ import type {
   RoleBindingsService,
   RoleBinding as RoleBindingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withOutcome } from "../../pipeline/handlers.js";
@@ -112,6 +113,6 @@ function toHydratedProtoV1(binding: RoleBindingV2, row: UpdateTime): RoleBinding
 function buildTimes({ createTime }: RoleBindingV2, row: UpdateTime): { createdAt?: Timestamp; updatedAt?: Timestamp } {
   return {
     ...(createTime && { createdAt: createTime }),
-    ...(row && { updatedAt: timestampFromMs(row.updateTimeMs) }),
+    ...(row && { updatedAt: timestampOf(row.updateTimeMs) }),
   };
 }

@@ -1,6 +1,6 @@
 // The role binding resource: its definition, and how version 2 shows it together with identity, role and group.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { FieldMaskSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { RoleBindingsService as StableRoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
 import {
@@ -9,6 +9,7 @@ import {
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import type { BodyView } from "../../pipeline/body.js";
 import { defineResource } from "../../pipeline/resource/define.js";
@@ -141,7 +142,7 @@ export function roleBindingToProto(row: HydratedBinding): RoleBinding {
     identity: { uid: row.identityUid, ...buildVisibleIdentity(row) },
     group: { uid: row.groupUid, name: row.groupName, description: row.groupDescription },
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
-    createTime: timestampFromMs(row.createTimeMs),
+    createTime: timestampOf(row.createTimeMs),
     identityUid: row.identityUid,
     roleUid: row.roleUid,
   };

@@ -1,9 +1,9 @@
 // The role resource: its definition, where a role can be used, and how version 2 shows it.
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Roles } from "#gen/chainguard/platform/iam/role_pb.js";
 import { RolesService as StableRolesService } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
 import { type Role, RoleSchema, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { breakRule, invalidArgument } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
@@ -47,8 +47,8 @@ export function roleToProto(row: RoleRow): Role {
     name: row.name,
     description: row.description,
     capabilities: listCapabilities(row.capabilities),
-    createTime: timestampFromMs(row.createTimeMs),
-    updateTime: timestampFromMs(row.updateTimeMs),
+    createTime: timestampOf(row.createTimeMs),
+    updateTime: timestampOf(row.updateTimeMs),
   };
 }
 

@@ -1,7 +1,6 @@
 // Terms: the acceptances of groups, TermsService in version 2beta1, and version 1 as a view of it.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   AcceptTermsResponseSchema as AcceptTermsResponseV1Schema,
   Terms,
@@ -15,6 +14,7 @@ import {
   TermsService,
 } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { type Handlers, listInChunks, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
@@ -36,7 +36,7 @@ export const termsAcceptances = defineResource({
   type: "iam.chainguard.dev/TermsAcceptance",
   plural: "terms acceptances",
   message: TermsAcceptanceSchema,
-  table: (tx) => ({ find: () => undefined, list: (query) => readPage(query, tx) }),
+  table: (tx) => ({ find: async () => undefined, list: (query) => readPage(query, tx) }),
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { cascade: (tx, groupUid) => tx.terms.deleteOf(groupUid) },
@@ -106,7 +106,7 @@ function toProto(row: TermsAcceptanceRow, showsWho: boolean): TermsAcceptance {
     docId,
     acceptedBy: showsWho ? acceptedBy : "",
     orgUid: groupUid,
-    createTime: timestampFromMs(createTimeMs),
+    createTime: timestampOf(createTimeMs),
   };
 }
 

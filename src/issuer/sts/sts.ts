@@ -1,10 +1,10 @@
 // The handlers of SecurityTokenService.
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { parseBearer } from "../../kernel/bearer.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
+import { timestampOf } from "../../kernel/time.js";
 import { withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { Store } from "../../store/store.js";
@@ -86,7 +86,7 @@ export function createSecurityTokenService({ store, exchanger, tokens, limiter, 
           }
           lastSeen.touch(refreshed.identityUid, startMs);
           const { identityUid, token, refreshToken, refreshExpiresAtMs } = refreshed;
-          const expiry = timestampFromMs(refreshExpiresAtMs);
+          const expiry = timestampOf(refreshExpiresAtMs);
           return withOutcome(
             async () => ({
               token: toRawToken(await tokens.sign(token)),
@@ -119,7 +119,7 @@ function parseRequestedGrant(
 }
 
 function toRawToken({ token, expiresAtMs }: IssuedToken) {
-  return { token, expiry: timestampFromMs(expiresAtMs) };
+  return { token, expiry: timestampOf(expiresAtMs) };
 }
 
 // Tokens must not be cached (RFC 6749, section 5.1).

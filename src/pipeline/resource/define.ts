@@ -3,7 +3,6 @@
 // deletion, quotas and stable names, reads the list of definitions that src/app/definitions.ts holds.
 import type { DescMessage, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../../kernel/errors.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import type { FixedFields } from "./fixed-fields.js";
@@ -47,9 +46,9 @@ export type SortName = "uid" | "group" | "name" | "created_at" | "updated_at";
 /** What happens to the rows of a kind when the resource above them is deleted; as ON DELETE of SQL. */
 export interface OnDelete {
   /** Whether rows that exist at `nowMs` keep the parent from being deleted. */
-  readonly restrict?: (tx: Tx, parentUid: string, nowMs: number) => Awaitable<boolean>;
+  readonly restrict?: (tx: Tx, parentUid: string, nowMs: number) => Promise<boolean>;
   /** Deletes the rows that do not restrict. */
-  readonly cascade?: (tx: Tx, parentUid: string) => Awaitable<void>;
+  readonly cascade?: (tx: Tx, parentUid: string) => Promise<void>;
 }
 
 /** The kind that a kind lies directly below. One of `restrict` and `cascade` is always declared. */
@@ -74,7 +73,7 @@ export interface ResourceDefinition extends ResourceKind {
 
 /** The rows of a kind, as `Tx` offers them. */
 export interface ResourceTable<Row> {
-  find(uid: string): Awaitable<Row | undefined>;
+  find(uid: string): Promise<Row | undefined>;
   list(query: ListQuery): Promise<Page<Row>>;
 }
 

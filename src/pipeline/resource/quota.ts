@@ -12,7 +12,6 @@ import {
   quotas,
 } from "../../kernel/quotas.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { Tx } from "../../store/transaction.js";
 import type { Caller } from "../auth/caller.js";
 import { type RoomCheck, readAuthRule } from "../method-table.js";
@@ -21,15 +20,13 @@ import { createReservedCounts, type Reservation } from "./reservation.js";
 /** What a request adds; the quota is that of the kind unless another is named. */
 export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: QuotaKind };
 
+type Additions = RequestedAddition | readonly RequestedAddition[] | undefined;
+
 /** A method that creates resources of a kind, and how many of them a request creates. */
 export interface CreatingMethod {
   readonly method: DescMethod;
   /** Undefined for a request that the caller may not make: the handler rejects it with the right error. */
-  readonly addition: (
-    request: Message,
-    caller: Caller,
-    tx: Tx,
-  ) => Awaitable<RequestedAddition | readonly RequestedAddition[] | undefined>;
+  readonly addition: (request: Message, caller: Caller, tx: Tx) => Additions | Promise<Additions>;
 }
 
 /** How the number of resources of a kind is limited. */
@@ -42,11 +39,7 @@ export interface ResourceQuota {
 /** Declares a method that creates resources. */
 export function creates<I extends DescMessage>(
   method: DescMethodUnary<I>,
-  addition: (
-    request: MessageShape<I>,
-    caller: Caller,
-    tx: Tx,
-  ) => Awaitable<RequestedAddition | readonly RequestedAddition[] | undefined>,
+  addition: (request: MessageShape<I>, caller: Caller, tx: Tx) => Additions | Promise<Additions>,
 ): CreatingMethod {
   return { method, addition: addition as CreatingMethod["addition"] };
 }
@@ -114,7 +107,7 @@ export interface Addition {
   /** How many things at most; 1 unless set. */
   readonly most?: number;
   /** How many exactly, where some of them may exist already; read only where `most` are too many. */
-  readonly exact?: (tx: Tx) => Awaitable<number>;
+  readonly exact?: (tx: Tx) => Promise<number>;
 }
 
 function describeOwner(per: QuotaDefinition["per"], uid: string): [subject: string, owner: string] {

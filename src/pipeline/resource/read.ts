@@ -4,7 +4,6 @@ import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { notFound, type ResourceKind } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import type { FieldName, Resource, ResourceDefinition, ResourceTable } from "./define.js";
@@ -53,7 +52,7 @@ export async function getResource<Row, Message>(
 /** Creates the function that reads a row by its uid as `toProto` converts it; undefined where there is none. */
 export function findsResource<Row, Message, Call extends { readonly tx: Tx }>(
   resource: Pick<Readable<Row>, "table">,
-  toProto: (row: Row, call: Call) => Awaitable<Message>,
+  toProto: (row: Row, call: Call) => Message,
 ): (uid: string, call: Call) => Promise<Message | undefined> {
   return async (uid, call) => {
     const row = await resource.table(call.tx).find(uid);
@@ -76,7 +75,7 @@ export interface ListOptions<Row> extends Partial<Pick<ListContext, "method" | "
   /** A uid that a filter of the kind's own names: pending bindings at it count. */
   readonly named?: string;
   /** Reads the page in place of the table of the kind. */
-  readonly readPage?: (query: ListQuery) => Awaitable<Page<Row>>;
+  readonly readPage?: (query: ListQuery) => Promise<Page<Row>>;
 }
 
 /**
@@ -88,7 +87,7 @@ export type ListResources = <D extends DescMessage, M extends FieldName<D>, Row,
   call: ListCall,
   resource: Resource<D, M, Row>,
   request: ListRequest & { readonly uidp?: UIDPFilter | undefined },
-  toProto: (row: Row) => Awaitable<Message>,
+  toProto: (row: Row) => Message,
   options?: ListOptions<Row>,
 ) => Promise<ListEnvelope & { readonly resources: Message[] }>;
 
@@ -109,7 +108,7 @@ export function createListResources(tokens: PageTokens<Tx>): ListResources {
     });
     const page = await (options.readPage?.(list.query) ?? resource.table(tx).list(list.query));
     const resources = [];
-    for (const row of page.rows) resources.push(await toProto(row));
+    for (const row of page.rows) resources.push(toProto(row));
     return { resources, ...list.envelope(page) };
   };
 }

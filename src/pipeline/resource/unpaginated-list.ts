@@ -3,7 +3,6 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { Awaitable } from "../../store/awaitable.js";
 import type { ListPosition, ListQuery } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import type { FieldName, Resource } from "./define.js";
@@ -75,7 +74,7 @@ export function createChunkReader<
   Item,
 >(
   resource: Pick<Resource<D, M, Row>, "table" | "builtIn">,
-  toProto: (row: Row, call: ChunkCall) => Awaitable<Item>,
+  toProto: (row: Row, call: ChunkCall) => Item,
   parseFilter: (filter: Filter) => ChunkFilter = (filter) => ({ request: filter }),
   limit = CHUNK_SIZE,
 ) {
@@ -86,7 +85,7 @@ export function createChunkReader<
     const query = buildChunkQuery(request, { visible, ...(also && { also }), ...(equals && { equals }) }, after);
     const { rows, next } = await resource.table(call.tx).list({ ...query, limit });
     const items: Item[] = [];
-    for (const row of rows) items.push(await toProto(row, call));
+    for (const row of rows) items.push(toProto(row, call));
     return { chunk: { items }, next };
   };
 }

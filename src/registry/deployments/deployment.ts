@@ -1,7 +1,6 @@
 // The deployment of a repo, which only version 1 has: the Helm charts and their rules, how it is stored, and its handlers.
 // A repo has at most one deployment, with the id of the repo.
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type Deployment,
   DeploymentSchema,
@@ -10,6 +9,7 @@ import {
 } from "#gen/chainguard/platform/registry/chart_pb.js";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { Handlers } from "../../pipeline/handlers.js";
@@ -65,8 +65,8 @@ function deploymentToProto({ repoUid, charts, createTimeMs, updateTimeMs }: Depl
   return create(DeploymentSchema, {
     id: repoUid,
     charts: (charts as JsonValue[]).map((chart) => fromJson(HelmChartSchema, chart, { ignoreUnknownFields: true })),
-    createdAt: timestampFromMs(createTimeMs),
-    updatedAt: timestampFromMs(updateTimeMs),
+    createdAt: timestampOf(createTimeMs),
+    updatedAt: timestampOf(updateTimeMs),
   });
 }
 

@@ -1,10 +1,10 @@
 // Repos that are copied from another: which source is allowed, and which fields a copy takes from it.
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { type SyncConfig, SyncConfigSchema } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { bitOf } from "../../pipeline/auth/authorize.js";
 import { Caller } from "../../pipeline/auth/caller.js";
@@ -82,7 +82,7 @@ export async function resolveSource(change: Change, call: UnaryCall): Promise<Re
   // A value that is absent or unchanged is no conflict with the source.
   requireCopied((field) => isOneOf(after[field], [before[field], copied[field], ...unset]));
   const { catalogTier, bundles, aliases, activeTags } = copied;
-  const expirationTime = timestampFromMs(call.startMs + SYNC_LIFE_MS);
+  const expirationTime = timestampOf(call.startMs + SYNC_LIFE_MS);
   const syncConfig = create(SyncConfigSchema, { source: found.uid, google, amazon, azure, expirationTime });
   const config = { ...after, catalogTier, bundles, aliases, activeTags, syncConfig };
   // The readme comes from the source with every start; a description, only where the repo has none.

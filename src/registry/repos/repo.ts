@@ -1,6 +1,5 @@
 // The repo resource: its definition, how it is stored, and how version 2 shows it.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { ReposService as StableReposService } from "#gen/chainguard/platform/registry/v2/repos_pb.js";
 import {
@@ -11,6 +10,7 @@ import {
   ReposService,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import type { Ids } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
@@ -95,8 +95,8 @@ export function repoToProto(row: RepoRow): Repo {
   repo.uid = row.uid;
   repo.name = row.name;
   repo.description = row.description;
-  repo.createTime = timestampFromMs(row.createTimeMs);
-  repo.updateTime = timestampFromMs(row.updateTimeMs);
+  repo.createTime = timestampOf(row.createTimeMs);
+  repo.updateTime = timestampOf(row.updateTimeMs);
   return repo;
 }
 

@@ -1,7 +1,7 @@
 // Tags, version 1: a view of TagsService that also allows a tag without an image and the update of a tag by its
 // id.
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import {
   type CreateTagRequest,
@@ -13,7 +13,7 @@ import {
 } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { alreadyExists, deadlineExceeded, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { yieldToEventLoop } from "../../kernel/time.js";
+import { timestampOf, yieldToEventLoop } from "../../kernel/time.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { CallContext, UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
@@ -124,8 +124,8 @@ async function rename(row: TagRow, name: string, nowMs: number, tx: Tx): Promise
 
 /** Converts a stored tag to version 1, which shows the time of its creation. */
 function tagToProtoV1({ uid, name, digest, deprecated, bundles, createTimeMs, updateTimeMs }: TagRow): Tag {
-  const updatedAt = timestampFromMs(updateTimeMs);
-  const createdAt = timestampFromMs(createTimeMs);
+  const updatedAt = timestampOf(updateTimeMs);
+  const createdAt = timestampOf(createTimeMs);
   return create(TagSchema, {
     id: uid,
     name,
@@ -165,7 +165,7 @@ export const tagSummaryHandlersV1 = ({ store }: { readonly store: Pick<Store, "r
         return {
           id: repoId,
           tagCount: BigInt(page.total),
-          lastUpdated: timestampFromMs(newest.updateTimeMs),
+          lastUpdated: timestampOf(newest.updateTimeMs),
           latestTag: tagToProtoV1(latest),
           latestVersion,
         };
@@ -191,7 +191,7 @@ export const tagSummaryHandlersV1 = ({ store }: { readonly store: Pick<Store, "r
       // A move without a digest left the tag without an image.
       const items = moves.filter(({ digest }) => digest !== "");
       return {
-        chunk: { items: items.map((move) => ({ updateTimestamp: timestampFromMs(move.timeMs), ...move })) },
+        chunk: { items: items.map((move) => ({ updateTimestamp: timestampOf(move.timeMs), ...move })) },
         next,
       };
     }),

@@ -1,7 +1,7 @@
 // The tag resource: its definition, its family, how it is written, how version 2 shows it, and its handlers in version
 // 2beta1.
 import { create } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { TagsService as StableTagsService } from "#gen/chainguard/platform/registry/v2/tags_pb.js";
 import {
@@ -13,6 +13,7 @@ import {
 } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { breakRule, type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
+import { timestampOf } from "../../kernel/time.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { Handlers } from "../../pipeline/handlers.js";
@@ -80,7 +81,7 @@ export const tagView = { message: TagSchema, readers: [TagsService.method.listTa
 
 /** Converts a stored tag to version 2. */
 export function tagToProto({ uid, name, digest, deprecated, bundles, updateTimeMs }: TagRow): Tag {
-  return create(TagSchema, { uid, name, digest, deprecated, bundles, updateTime: timestampFromMs(updateTimeMs) });
+  return create(TagSchema, { uid, name, digest, deprecated, bundles, updateTime: timestampOf(updateTimeMs) });
 }
 
 /** The values of a tag that is created or updated. */

@@ -7,7 +7,6 @@ import {
   type MessageInitShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import {
   Advisories,
@@ -30,6 +29,7 @@ import {
   type ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -273,7 +273,7 @@ function eventToProtoV1(row: AdvisoryEventRow): AdvisoryEvent {
     ...{ id: uid, findings, author, reviewer, status: reviewState as number as ReviewStatus },
     ...(createTime && { timestamp: createTime, createdAt: createTime }),
     ...(issue !== undefined && { issue }),
-    updatedAt: timestampFromMs(row.updateTimeMs),
+    updatedAt: timestampOf(row.updateTimeMs),
   });
   if (moved) event.type = { case: "componentLocationChanged", value: moved };
   else if (type.case !== undefined) event.type = convertType(EventV2Schema, AdvisoryEventSchema, type);

@@ -1,6 +1,5 @@
 // The advisory resource: its definition, its events, how they are stored, and how version 2 shows them.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   Advisories,
   type AdvisoryEvent_ComponentLocationChanged as ComponentMoved,
@@ -18,6 +17,7 @@ import {
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import type { ResourceKind } from "../../kernel/errors.js";
+import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
@@ -126,7 +126,7 @@ export function buildEventRow(
 export function eventToProto(row: AdvisoryEventRow): AdvisoryEvent {
   const event = fromJson(AdvisoryEventSchema, row.data as JsonObject, { ignoreUnknownFields: true });
   event.uid = row.uid;
-  event.createTime = timestampFromMs(row.createTimeMs);
+  event.createTime = timestampOf(row.createTimeMs);
   event.author = row.author;
   event.reviewer = row.reviewer;
   event.reviewState = row.reviewState;
@@ -149,9 +149,9 @@ export function advisoryToProto(row: AdvisoryRow, events: readonly AdvisoryEvent
   return create(AdvisorySchema, {
     uid: row.uid,
     advisoryId: row.advisoryId,
-    createTime: timestampFromMs(row.createTimeMs),
-    updateTime: timestampFromMs(row.updateTimeMs),
-    ...(row.deleteTimeMs !== null && { deleteTime: timestampFromMs(row.deleteTimeMs) }),
+    createTime: timestampOf(row.createTimeMs),
+    updateTime: timestampOf(row.updateTimeMs),
+    ...(row.deleteTimeMs !== null && { deleteTime: timestampOf(row.deleteTimeMs) }),
     author: row.author,
     artifactName: row.artifactName,
     artifactType: row.artifactType,
