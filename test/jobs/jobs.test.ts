@@ -34,7 +34,9 @@ describe("background jobs over time", () => {
     const { times, store } = openTimed();
     let runs = 0;
     const run = async () => ++runs;
-    const node = createNode(store, "one", counter({ intervalMs: 500, hasWork: async () => false, run }), { random: () => 0 });
+    const node = createNode(store, "one", counter({ intervalMs: 500, hasWork: async () => false, run }), {
+      random: () => 0,
+    });
     const advance = async (count: number) => {
       for (let i = 0; i < count; i++) {
         times.nowMs += 500;

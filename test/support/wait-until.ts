@@ -14,7 +14,10 @@ export const LIMIT_MS = 120_000;
  * @returns what was found
  * @throws AssertionError once the limit has passed
  */
-export async function waitUntil<T>(find: () => T | false | undefined | Promise<T | false | undefined>, limitMs = LIMIT_MS): Promise<T> {
+export async function waitUntil<T>(
+  find: () => T | false | undefined | Promise<T | false | undefined>,
+  limitMs = LIMIT_MS,
+): Promise<T> {
   for (const startMs = performance.now(); ; await sleep(PAUSE_MS)) {
     const found = await find();
     if (found !== false && found !== undefined) return found;
