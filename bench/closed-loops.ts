@@ -6,7 +6,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { get } from "node:http";
-import { connect, type Socket } from "node:net";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,6 +15,7 @@ import { openSqlite } from "../src/store/sqlite/open.js";
 import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
 import { judge } from "./figures.js";
+import { buildRequest, Http1Connection } from "./http1.js";
 import { IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
 import { type Service, startService } from "./service.js";
 import { targetsIn } from "./targets.js";
@@ -34,43 +34,6 @@ const { values } = parseArgs({
     setting: { type: "string", multiple: true, default: [] },
   },
 });
-
-/** One connection: sends a request and waits for its response, again and again. */
-class Loop {
-  readonly #socket: Socket;
-  #received: Buffer = Buffer.alloc(0);
-  #onStatus: (status: number) => void = () => {};
-
-  constructor(port: number) {
-    this.#socket = connect({ port, host: "127.0.0.1", localAddress: CALLERS, noDelay: true });
-    this.#socket.on("data", (chunk) => this.#add(chunk));
-    this.#socket.on("error", () => this.#onStatus(0));
-    this.#socket.on("close", () => this.#onStatus(0));
-  }
-
-  call(request: Buffer): Promise<number> {
-    return new Promise((resolve) => {
-      this.#onStatus = resolve;
-      if (this.#socket.destroyed) resolve(0);
-      else this.#socket.write(request);
-    });
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
-
-  #add(chunk: Buffer): void {
-    this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
-    const end = this.#received.indexOf("\r\n\r\n");
-    if (end < 0) return;
-    const head = this.#received.toString("latin1", 0, end);
-    const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
-    if (this.#received.length < end + 4 + length) return;
-    this.#received = Buffer.alloc(0);
-    this.#onStatus(Number(head.slice(9, 12)));
-  }
-}
 
 const scratch = mkdtempSync(join(tmpdir(), "arbor-loops-"));
 const original = await seed(Number(values.rows));
@@ -114,13 +77,8 @@ async function addWriter(): Promise<void> {
   await store.close();
 }
 
-function build(method: string, path: string, caller: number, body = ""): Buffer {
-  const { host } = new URL((service as Service).url);
-  return Buffer.from(
-    `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${service.tokens[caller]}\r\n` +
-      (body && `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
-      `\r\n${body}`,
-  );
+function build(method: string, path: string, caller: number, body?: string): Buffer {
+  return buildRequest((service as Service).url, service.tokens[caller] ?? "", method, path, body);
 }
 
 function getRequests(): (n: number) => Buffer {
@@ -151,15 +109,15 @@ async function run(name: string, connections: number, requestOf: (n: number) => 
   let sent = 0;
   await Promise.all(
     Array.from({ length: connections }, async () => {
-      const loop = new Loop(port);
+      const connection = new Http1Connection(port, CALLERS);
       do {
         const sentMs = performance.now();
-        const status = await loop.call(requestOf(sent++));
+        const { status } = await connection.call(requestOf(sent++));
         latencies.push(performance.now() - sentMs);
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
         if (status === 0) break;
       } while (performance.now() < endMs);
-      loop.close();
+      connection.close();
     }),
   );
   const tookS = (performance.now() - startMs) / 1_000;

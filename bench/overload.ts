@@ -15,6 +15,7 @@ import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
 import { judge, mean } from "./figures.js";
 import { watchHealth } from "./health-watch.js";
+import { buildRequest } from "./http1.js";
 import { type LoadReport, measureRate, mergeReports, percentile, runOpenLoad } from "./open-load.js";
 import { keepLoadCpuBusy, pinSelf, requireTools } from "./processes.js";
 import { IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
@@ -198,13 +199,8 @@ async function addWriter({ directory, tree }: Seeded): Promise<void> {
 }
 
 function requestsFor({ url, tokens }: Service): Buffer[] {
-  const { host } = new URL(url);
-  const build = (method: string, path: string, reader: number, body = "") =>
-    Buffer.from(
-      `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${tokens[reader]}\r\n` +
-        (body && `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`) +
-        `\r\n${body}`,
-    );
+  const build = (method: string, path: string, reader: number, body?: string) =>
+    buildRequest(url, tokens[reader] ?? "", method, path, body);
   const list = "/iam/v2beta1/groups?order_by=name&page_size=";
   return targetsIn(seeded, READERS, REQUESTS).map(({ uid, reader }, i) => {
     const kind = kindOf(i);
