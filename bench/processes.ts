@@ -211,7 +211,7 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Moves this process to the processor of the load generators. */
+/** Moves this process, with all its threads, to the processor of the load generators. */
 export function pinSelf(): void {
-  execFileSync("taskset", ["-cp", String(LOAD_CPU), String(process.pid)], { stdio: "ignore" });
+  execFileSync("taskset", ["-a", "-cp", String(LOAD_CPU), String(process.pid)], { stdio: "ignore" });
 }
