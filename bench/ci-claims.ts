@@ -1,4 +1,15 @@
-// Tokens of workflows, with as many claims as those of common CI systems have.
+// Workflows of a CI system: their tokens, with as many claims as those of common CI systems have, and identities that
+// exchange them.
+import type { LocalIssuer } from "../test/support/local-issuer.js";
+import { createResource, type Side } from "./side.js";
+
+/** A workflow that has an identity. */
+export interface Workflow {
+  /** The path of the token exchange, with its parameters. */
+  readonly exchange: string;
+  /** The token to exchange in one run of it. */
+  token(run: number): string;
+}
 
 /** The subject of the workflows of an application. */
 export function subjectFor(app: number): string {
@@ -41,5 +52,17 @@ export function buildClaims({
     workflow_sha: String(run).padStart(40, "b"),
     job_workflow_ref: "octo/automation/.github/workflows/oidc.yml@refs/heads/main",
     runner_environment: "github-hosted",
+  };
+}
+
+/** Creates the identity of a workflow, whose tokens the service must trust. */
+export async function createWorkflow(side: Side, issuer: LocalIssuer, app: number): Promise<Workflow> {
+  const { url, group } = side;
+  const claimMatch = { issuer: issuer.issuer, subject: subjectFor(app), claims: { repository_owner: "octo" } };
+  const identity = await createResource(side, `/iam/v2beta1/identities/${group}`, { name: "workflow", claimMatch });
+  const exp = Math.floor(Date.now() / 1000) + 3_600;
+  return {
+    exchange: `/sts/exchange?${new URLSearchParams({ aud: url, identity })}`,
+    token: (run) => issuer.token({ ...buildClaims({ run, app, audience: url }), exp }),
   };
 }

@@ -24,6 +24,8 @@ export interface Side {
   readonly group: string;
   /** The token of the organisation's owner. */
   readonly token: string;
+  /** All groups, the root first. */
+  readonly uids: readonly string[];
   /** The group that {@link frame} and {@link json} ask for. */
   readonly uid: string;
   /** A file with the address of every group, one per line. */
@@ -119,7 +121,7 @@ export async function startSide(
       await server.stop();
       rmSync(directory, { recursive: true });
     };
-    return { name, url, urls, server, group, token, uid, addresses, list, frame, json, stop };
+    return { name, url, urls, server, group, token, uids, uid, addresses, list, frame, json, stop };
   } catch (error) {
     await server.stop();
     throw error;
@@ -139,7 +141,9 @@ async function createTree(url: string, token: string, root: string): Promise<rea
   for (let depth = 1; depth <= LEVELS; depth++) {
     const next: string[] = [];
     for (const parent of level) {
-      const created = Array.from({ length: FAN_OUT }, (_, i) => createGroup(url, token, parent, `group ${depth} ${i}`));
+      const created = Array.from({ length: FAN_OUT }, (_, i) =>
+        createGroup({ url, token }, parent, `group ${depth} ${i}`),
+      );
       next.push(...(await Promise.all(created)));
     }
     all.push(...next);
@@ -148,13 +152,27 @@ async function createTree(url: string, token: string, root: string): Promise<rea
   return all;
 }
 
-async function createGroup(url: string, token: string, parent: string, name: string): Promise<string> {
-  const response = await fetch(`${url}/iam/v2beta1/groups/${parent}`, {
+function createGroup(side: Pick<Side, "url" | "token">, parent: string, name: string): Promise<string> {
+  const description = "A group that is read again and again.";
+  return createResource(side, `/iam/v2beta1/groups/${parent}`, { name, description });
+}
+
+/**
+ * Creates a resource over REST; resolves with its uid.
+ *
+ * @throws Error with the response when that is not 2xx
+ */
+export async function createResource(
+  { url, token }: Pick<Side, "url" | "token">,
+  path: string,
+  resource: object,
+): Promise<string> {
+  const response = await fetch(url + path, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body: JSON.stringify({ name, description: "A group that is read again and again." }),
+    body: JSON.stringify(resource),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`${response.status}: ${text}`);
+  if (!response.ok) throw new Error(`${path}: ${response.status}: ${text}`);
   return (JSON.parse(text) as { uid: string }).uid;
 }

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual, parseArgs } from "node:util";
 import { startLocalIssuer } from "../test/support/local-issuer.js";
-import { buildClaims, subjectFor } from "./ci-claims.js";
+import { createWorkflow } from "./ci-claims.js";
 import { judge, median } from "./figures.js";
 import { getGroup } from "./grpc-client.js";
 import { type LoadResult, loadGrpc, loadHttp1, NoResponses, type Shape } from "./h2load.js";
@@ -183,25 +183,15 @@ async function startAll(): Promise<Contender[]> {
 
 async function writeRequests(side: Side) {
   const { url, token, group } = side;
-  const call = async (path: string, body: object) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${path}: ${response.status}: ${text}`);
-    return (JSON.parse(text) as { uid: string }).uid;
-  };
-  const claimMatch = { issuer: issuer.issuer, subject: subjectFor(1), claims: { repository_owner: "octo" } };
-  const identity = await call(`/iam/v2beta1/identities/${group}`, { name: "workflow", claimMatch });
+  const workflow = await createWorkflow(side, issuer, 1);
   const exchange = join(scratch, `exchange-${group}.txt`);
-  writeFileSync(exchange, `${url}/sts/exchange?${new URLSearchParams({ aud: url, identity })}`);
-  const nowS = Math.floor(Date.now() / 1000);
-  const presented = issuer.token({ ...buildClaims({ run: 1, app: 1, audience: url }), exp: nowS + 3_600 });
+  writeFileSync(exchange, url + workflow.exchange);
   return new Map([
     ["get", { addresses: side.addresses, token }],
     ["list", { addresses: side.list, token }],
     // A group is created in the one that its address names.
     ["create", { addresses: side.addresses, token }],
-    ["exchange", { addresses: exchange, token: presented }],
+    ["exchange", { addresses: exchange, token: workflow.token(1) }],
   ]);
 }
 
