@@ -1,65 +1,35 @@
 // Processor time per call of this checkout against another one, in many short alternating slices:
 // whether a change made calls more expensive.
 //
-//   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
-//     [--only rest|grpc|connect|web|list] [--max 1.05] [--nice=-15] [--no-build] [--access-log all] [--traces RATIO]
+//   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4] [--control]
+//     [--only rest,grpc,connect,web,list,update,create,delete,exchange] [--max 1.05] [--nice=-15] [--no-build]
+//     [--access-log all] [--traces RATIO] [--limit SECONDS]
 //
-// With --postgres both use databases on one PostgreSQL server, which belongs on the processor of the generators:
+// With --control a second server of the other checkout takes part. Its ratio to the first one is what two equal programs differ by.
+// With --limit no further kind of call begins after so many seconds.
+//
+// With --postgres all use databases on one PostgreSQL server, which belongs on the processor of the generators:
 //   taskset -c 1 node scripts/with-pg.mjs node --import tsx bench/compare.ts --postgres --against DIRECTORY --only rest
 import { mkdtempSync, rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { startLocalIssuer } from "../test/support/local-issuer.js";
 import { median } from "./figures.js";
-import { type LoadResult, loadGrpc, loadHttp1, loadRpc, NoResponses } from "./h2load.js";
 import { bootstrap, type Estimate, geometricMean } from "./intervals.js";
 import { createDatabase } from "./pg-database.js";
-import { requireTools, serverCpuUs, startTraceSink } from "./processes.js";
+import { pinSelf, requireTools, serverCpuUs, startTraceSink } from "./processes.js";
 import { build, type Side, startSide } from "./side.js";
+import { listWorkloads, type Workload } from "./workloads.js";
 
-/** The share of the servers' processor that other programs may use in a slice, and how many pairs are tried. */
+/** The share of the servers' processor that other programs may use in a slice, and how many rounds are tried. */
 const MAX_FOREIGN_SHARE = 0.05;
-const TRIES_PER_PAIR = 3;
-
-/** A kind of call. */
-interface Workload {
-  readonly name: string;
-  /** The least number of calls that a server answers before it is measured. */
-  readonly warmCalls: number;
-  load(side: Side, seconds: number): Promise<LoadResult>;
-}
-
-const EIGHT_BY_EIGHT = { connections: 8, streams: 8 };
-
-const workloads: readonly Workload[] = [
-  {
-    name: "rest, 32 connections",
-    warmCalls: 40_000,
-    load: (side, s) => loadHttp1(side.addresses, side.token, 32, s),
-  },
-  ...[EIGHT_BY_EIGHT, { connections: 32, streams: 1 }].map((shape) => ({
-    name: `grpc, ${shape.connections} connections x ${shape.streams} streams`,
-    warmCalls: 40_000,
-    load: (side: Side, s: number) => loadGrpc(side.url, side.token, side.frame, shape, s),
-  })),
-  {
-    name: "connect in JSON, 8 connections x 8 streams",
-    warmCalls: 40_000,
-    load: (side, s) => loadRpc(side.url, side.token, "application/json", side.json, EIGHT_BY_EIGHT, s),
-  },
-  {
-    name: "web: gRPC-Web, 8 connections x 8 streams",
-    warmCalls: 40_000,
-    load: (side, s) => loadRpc(side.url, side.token, "application/grpc-web+proto", side.frame, EIGHT_BY_EIGHT, s),
-  },
-  {
-    name: "list, 8 connections",
-    // V8 optimizes code of lists for 10 to 15 s, and its compiler's time counts.
-    warmCalls: 20_000,
-    load: (side, s) => loadHttp1(side.list, side.token, 8, s),
-  },
-];
+const TRIES_PER_ROUND = 3;
+/** How many slices may fail before the servers are warm: some versions refuse calls while their code is compiled. */
+const MAX_COLD_FAILURES = 10;
 
 const { values } = parseArgs({
   options: {
@@ -67,20 +37,27 @@ const { values } = parseArgs({
     slices: { type: "string", default: "40" },
     seconds: { type: "string", default: "0.5" },
     starts: { type: "string", default: "4" },
+    control: { type: "boolean", default: false },
     only: { type: "string", default: "" },
     max: { type: "string" },
     nice: { type: "string" },
     "no-build": { type: "boolean", default: false },
     "access-log": { type: "string" },
     traces: { type: "string" },
+    limit: { type: "string", default: "Infinity" },
     postgres: { type: "boolean", default: false },
   },
 });
 const [slices, seconds, starts] = [Number(values.slices), Number(values.seconds), Number(values.starts)];
+const limit = Number(values.limit);
 const max = values.max === undefined ? undefined : Number(values.max);
-if (values.against === undefined || !(slices >= starts && starts >= 1 && seconds > 0) || Number.isNaN(max)) {
+if (
+  values.against === undefined ||
+  !(slices >= starts && starts >= 1 && seconds > 0 && limit > 0) ||
+  Number.isNaN(max)
+) {
   console.error(
-    "usage: compare.ts --against DIRECTORY [--slices N] [--seconds N] [--starts N] [--only NAME] [--max N]",
+    "usage: compare.ts --against DIRECTORY [--slices N] [--seconds N] [--starts N] [--control] [--only NAMES] [--max N]",
   );
   process.exit(2);
 }
@@ -92,8 +69,13 @@ const checkouts = { a: fileURLToPath(new URL("..", import.meta.url)), b: resolve
 if (!values["no-build"]) for (const checkout of Object.values(checkouts)) await build(checkout);
 console.log(`node ${process.version}, ${availableParallelism()} x ${cpus()[0]?.model.trim()}`);
 console.log(`a: ${checkouts.a}\nb: ${checkouts.b}`);
-console.log(`${slices} slices of ${seconds} s a side, in ${starts} starts of both servers`);
+console.log(
+  `${slices} slices of ${seconds} s a side, in ${starts} starts of ${values.control ? "three" : "both"} servers`,
+);
+// The generator of writes and the issuer of tokens run in this process.
+pinSelf();
 const scratch = mkdtempSync(join(tmpdir(), "arbor-compare-"));
+const issuer = await startLocalIssuer();
 // Side a alone records this share of its traces.
 const sink = values.traces === undefined ? undefined : await startTraceSink();
 const tracesEnv: Record<string, string> = sink
@@ -103,118 +85,217 @@ const tracesEnv: Record<string, string> = sink
       OTEL_TRACES_SAMPLER_ARG: values.traces ?? "",
     }
   : {};
+/** The servers of a round: a, b and, with --control, b again. */
+const servers = [
+  { name: "a", checkout: checkouts.a, accessLog: values["access-log"], env: tracesEnv },
+  { name: "b", checkout: checkouts.b },
+  ...(values.control ? [{ name: "control", checkout: checkouts.b }] : []),
+];
+/** Which of them are compared with b. */
+const compared = values.control ? [0, 2] : [0];
+const results: Result[] = [];
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, async () => {
+    printTable(results);
+    // The servers get the signal too, and may need a moment to end.
+    await rm(scratch, { recursive: true, force: true, maxRetries: 10 });
+    process.exit(1);
+  });
+}
 try {
-  for (const workload of workloads) if (workload.name.startsWith(values.only)) await compareBy(workload);
+  const isWanted = (kind: string) => values.only.split(",").some((name) => kind.startsWith(name));
+  for (const workload of listWorkloads(issuer).filter(({ kinds }) => kinds.some(isWanted))) {
+    const kinds = workload.kinds.join("; ");
+    if (performance.now() > limit * 1000) {
+      console.log(`\nleft out after ${limit} s: ${kinds}`);
+      continue;
+    }
+    try {
+      results.push(...(await compareBy(workload)));
+    } catch (error) {
+      console.log(`\n${kinds}\n  FAILED: ${describe(error)}`);
+      process.exitCode = 1;
+    }
+  }
 } finally {
+  await issuer.stop();
   rmSync(scratch, { recursive: true, force: true });
   if (sink) console.log(`\n${await sink.stop()} spans of a arrived at the collector`);
 }
+printTable(results);
 
-/** Microseconds of processor time per call on both sides, measured one right after the other. */
-interface Pair {
-  readonly a: number;
-  readonly b: number;
-  /** The share of the servers' processor that other programs used meanwhile. */
+/** A slice of each server, one right after the other. */
+interface Round {
+  /** Microseconds of processor time per call, of each server by kind of call. */
+  readonly us: readonly (readonly number[])[];
+  /** The largest share of the servers' processor that other programs used meanwhile. */
   readonly foreign: number;
 }
 
+/** What was measured of a kind of call. */
+interface Result {
+  readonly kind: string;
+  /** The median of each server. */
+  readonly us: readonly number[];
+  /** The medians of the ratios: a / b and, with --control, of b to itself. */
+  readonly ratios: readonly Estimate[];
+}
+
 // Two processes of the same program differ by some percent as long as they live, because of the order of
-// compilation and the layout of memory. Several starts of both separate that from a difference of the programs.
-async function compareBy(workload: Workload): Promise<void> {
-  const perStart: Pair[][] = [];
+// compilation and the layout of memory. Several starts of all servers separate that from a difference of the programs.
+async function compareBy(workload: Workload): Promise<Result[]> {
+  const perStart: Round[][] = [];
   for (let start = 0; start < starts; start++) {
     const count = Math.floor((slices * (start + 1)) / starts) - Math.floor((slices * start) / starts);
-    perStart.push(await measureOnce(workload, count));
+    perStart.push(await measureStart(workload, start, count));
   }
-  const ratios = perStart.map((pairs) => pairs.map(({ a, b }) => a / b));
-  const pairs = perStart.flat();
-  console.log(`\n${workload.name}`);
-  console.log(
-    `  us of CPU per call, medians: a ${median(pairs.map(({ a }) => a)).toFixed(2)}, ` +
-      `b ${median(pairs.map(({ b }) => b)).toFixed(2)}`,
-  );
-  const calm = pairs.filter(({ foreign }) => foreign <= MAX_FOREIGN_SHARE).length;
-  console.log(`  ${calm} of ${pairs.length} pairs undisturbed by other programs`);
-  console.log(`  a / b by start: ${ratios.map((each) => median(each).toFixed(3)).join(" ")}`);
-  const middle = bootstrap(ratios, median);
-  print("median of a / b", middle);
-  print("mean of a / b", bootstrap(ratios, geometricMean));
+  const rounds = perStart.flat();
+  const calm = rounds.filter(({ foreign }) => foreign <= MAX_FOREIGN_SHARE).length;
+  return workload.kinds.map((kind, k) => {
+    console.log(`\n${kind}`);
+    const us = servers.map((_, n) => median(rounds.map((round) => round.us[n]?.[k] as number)));
+    const medians = servers.map(({ name }, n) => `${name} ${us[n]?.toFixed(2)}`);
+    console.log(`  us of CPU per call, medians: ${medians.join(", ")}`);
+    console.log(`  ${calm} of ${rounds.length} rounds undisturbed by other programs`);
+    const ratios = compared.map((n) => {
+      const byStart = perStart.map((some) => some.map(({ us }) => (us[n]?.[k] as number) / (us[1]?.[k] as number)));
+      return printRatios(`${servers[n]?.name} / b`, byStart);
+    });
+    judgeBy(ratios[0]?.high ?? Number.NaN);
+    return { kind, us, ratios };
+  });
+}
+
+function judgeBy(high: number): void {
   if (max === undefined) return;
-  const met = middle.high <= max;
-  console.log(`  ${met ? "met" : "MISSED"}: upper end ${middle.high.toFixed(3)} of the median (goal <= ${max})`);
+  const met = high <= max;
+  console.log(`  ${met ? "met" : "MISSED"}: upper end ${high.toFixed(3)} of the median (goal <= ${max})`);
   if (!met) process.exitCode = 1;
+}
+
+// Returns the median.
+function printRatios(what: string, ratios: readonly (readonly number[])[]): Estimate {
+  console.log(`  ${what} by start: ${ratios.map((each) => median(each).toFixed(3)).join(" ")}`);
+  const middle = bootstrap(ratios, median);
+  print(`median of ${what}`, middle);
+  print(`mean of ${what}`, bootstrap(ratios, geometricMean));
+  return middle;
 }
 
 function print(what: string, { value, low, high }: Estimate): void {
   console.log(`  ${what} ${value.toFixed(3)}, 95 % interval ${low.toFixed(3)} to ${high.toFixed(3)}`);
 }
 
-async function measureOnce(workload: Workload, count: number): Promise<Pair[]> {
-  const databases = values.postgres ? [await createDatabase(), await createDatabase()] : [];
-  const onA = { accessLog: values["access-log"], env: tracesEnv, databaseUrl: databases[0] };
-  const a = await startSide("a", checkouts.a, scratch, onA);
+function printTable(all: readonly Result[]): void {
+  const interval = ({ value, low, high }: Estimate) => [value.toFixed(3), `${low.toFixed(3)} to ${high.toFixed(3)}`];
+  const rows = [
+    ["", "a, us", "b, us", "a / b", "95 % interval", ...(values.control ? ["control / b", "95 % interval"] : [])],
+    ...all.map(({ kind, us: [a = 0, b = 0], ratios }) => [
+      kind,
+      a.toFixed(2),
+      b.toFixed(2),
+      ...ratios.flatMap(interval),
+    ]),
+  ];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  console.log("");
+  for (const [name = "", ...cells] of rows) {
+    const padded = cells.map((cell, n) => cell.padStart(widths[n + 1] ?? 0));
+    console.log([name.padEnd(widths[0] ?? 0), ...padded].join("  "));
+  }
+}
+
+// What starts first is some percent faster or slower than an equal program that starts second, so they take turns.
+async function measureStart(workload: Workload, start: number, count: number): Promise<Round[]> {
+  const started = new Map<string, Side>();
   try {
-    const b = await startSide("b", checkouts.b, scratch, { databaseUrl: databases[1] });
-    try {
-      await warmUp(workload, [a, b]);
-      return await measurePairs(workload, a, b, count);
-    } finally {
-      await b.stop();
+    for (const { name, checkout, ...options } of start % 2 === 0 ? servers : servers.toReversed()) {
+      const databaseUrl = values.postgres ? await createDatabase() : undefined;
+      // Lines of the access log have a lower level.
+      const level = values["access-log"] === undefined ? ["--log-level", "warn"] : [];
+      const settings = [...level, ...workload.settings];
+      started.set(name, await startSide(name, checkout, scratch, { ...options, settings, databaseUrl }));
     }
+    await warmUp(workload, [...started.values()]);
+    const sides = servers.map(({ name }) => started.get(name) as Side);
+    return await measureRounds(workload, sides, count);
   } finally {
-    await a.stop();
+    for (const side of started.values()) await side.stop();
   }
 }
 
-// When other programs use the processor, every switch evicts caches and calls cost half as much again. Disturbed
-// pairs are measured again, a bounded number of times, and the least disturbed ones count. The selection uses the
-// disturbance only, never the measured ratio.
-async function measurePairs(workload: Workload, a: Side, b: Side, count: number): Promise<Pair[]> {
-  const pairs: Pair[] = [];
-  const isCalm = ({ foreign }: Pair) => foreign <= MAX_FOREIGN_SHARE;
-  for (let i = 0; i < count * TRIES_PER_PAIR && pairs.filter(isCalm).length < count; i++) {
-    // The two take turns in being first: what drifts within a pair would count against one of them.
-    const [first, second] = i % 2 === 0 ? [a, b] : [b, a];
-    const [one, other] = [await measure(workload, first), await measure(workload, second)];
-    const foreign = Math.max(one.foreign, other.foreign);
-    pairs.push(first === a ? { a: one.us, b: other.us, foreign } : { a: other.us, b: one.us, foreign });
+// When other programs use the processor, every switch evicts caches and calls cost half as much again, or are refused for
+// overload. Disturbed rounds are measured again, a bounded number of times, and the least disturbed ones count. The selection
+// uses the disturbance only, never the measured ratio.
+async function measureRounds(workload: Workload, sides: readonly Side[], count: number): Promise<Round[]> {
+  const rounds: Round[] = [];
+  const failures: unknown[] = [];
+  const isCalm = ({ foreign }: Round) => foreign <= MAX_FOREIGN_SHARE;
+  for (let i = 0; i < count * TRIES_PER_ROUND && rounds.filter(isCalm).length < count; i++) {
+    try {
+      rounds.push(await measureRound(workload, sides, i));
+    } catch (error) {
+      failures.push(error);
+    }
   }
-  const measured = pairs.filter(({ foreign }) => Number.isFinite(foreign));
-  return measured.sort((one, other) => one.foreign - other.foreign).slice(0, count);
+  if (failures.length > 0) console.log(`\n${failures.length} rounds failed, such as by ${describe(failures[0])}`);
+  if (rounds.length === 0) throw failures[0];
+  return rounds.sort((one, other) => one.foreign - other.foreign).slice(0, count);
 }
 
-// Alternating, since both become slower while other programs run on the machine.
+async function measureRound(workload: Workload, sides: readonly Side[], i: number): Promise<Round> {
+  const slices = new Map<Side, Slice>();
+  for (const side of orderOf(sides, i)) slices.set(side, await measure(workload, side));
+  const inOrder = sides.map((side) => slices.get(side) as Slice);
+  return { us: inOrder.map(({ us }) => us), foreign: Math.max(...inOrder.map(({ foreign }) => foreign)) };
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+// Of any two, either one is before the other in every other round: what drifts within a round would count against one of them.
+function orderOf(sides: readonly Side[], round: number): readonly Side[] {
+  const first = (round >> 1) % sides.length;
+  const rotated = [...sides.slice(first), ...sides.slice(0, first)];
+  return round % 2 === 0 ? rotated : rotated.reverse();
+}
+
+// Alternating, since all become slower while other programs run on the machine.
 async function warmUp(workload: Workload, sides: readonly Side[]): Promise<void> {
   const calls = new Map(sides.map((side) => [side, 0]));
+  let failures = 0;
   while ([...calls.values()].some((count) => count < workload.warmCalls)) {
     for (const side of sides) {
-      calls.set(side, (calls.get(side) ?? 0) + (await countResponses(workload.load(side, Math.max(seconds, 1)))));
+      try {
+        let made = 0;
+        for (const makeCalls of await workload.prepare(side, Math.max(seconds, 1))) made = await makeCalls();
+        calls.set(side, (calls.get(side) ?? 0) + made);
+      } catch (error) {
+        if (++failures > MAX_COLD_FAILURES) throw error;
+      }
     }
   }
 }
 
-/** A slice of one side. */
+/** A slice of one server. */
 interface Slice {
-  /** Microseconds of processor time per call. */
-  readonly us: number;
-  /** See {@link Pair}. */
+  /** Microseconds of processor time per call, by kind. */
+  readonly us: readonly number[];
+  /** See {@link Round}. */
   readonly foreign: number;
 }
 
-async function measure(workload: Workload, side: Side): Promise<Slice> {
-  const [startMs, ownBefore, allBefore] = [performance.now(), side.server.cpuUs(), serverCpuUs()];
-  const requests = await countResponses(workload.load(side, seconds));
-  if (requests === 0) return { us: Number.NaN, foreign: Number.POSITIVE_INFINITY };
-  const own = side.server.cpuUs() - ownBefore;
-  const others = serverCpuUs() - allBefore - own;
-  return { us: own / requests, foreign: others / ((performance.now() - startMs) * 1000) };
-}
-
-async function countResponses(load: Promise<LoadResult>): Promise<number> {
-  try {
-    return (await load).requests;
-  } catch (error) {
-    if (error instanceof NoResponses) return 0;
-    throw error;
+async function measure({ prepare, settleMs }: Workload, side: Side): Promise<Slice> {
+  const us: number[] = [];
+  const foreign: number[] = [];
+  for (const makeCalls of await prepare(side, seconds)) {
+    const [startMs, ownBefore, allBefore] = [performance.now(), side.server.cpuUs(), serverCpuUs()];
+    const calls = await makeCalls();
+    const others = serverCpuUs() - allBefore - (side.server.cpuUs() - ownBefore);
+    foreign.push(others / ((performance.now() - startMs) * 1000));
+    await sleep(settleMs);
+    us.push((side.server.cpuUs() - ownBefore) / calls);
   }
+  return { us, foreign: Math.max(...foreign) };
 }
