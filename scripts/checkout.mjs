@@ -1,13 +1,26 @@
-// Runs the commands and the service of a built checkout. They read their settings only from flags.
-import { spawn } from "node:child_process";
+// Extracts other versions from the history of git, and runs the commands and the service of a built checkout. They read their
+// settings only from flags.
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
+
+const PROJECT = resolve(import.meta.dirname, "..");
+
+/** Extracts the files of a commit into an existing directory; returns whether git has the commit. */
+export function extractCommit(commit, directory) {
+  const archive = join(directory, "commit.tar");
+  const made = spawnSync("git", ["archive", "--output", archive, commit], { cwd: PROJECT, stdio: "ignore" });
+  if (made.status !== 0) return false;
+  execFileSync("tar", ["-xf", archive, "-C", directory]);
+  rmSync(archive);
+  return true;
+}
 
 /**
  * Runs a command in a directory and returns its output.

@@ -7,7 +7,17 @@
 // the small database of test/fixtures is converted. Without PostgreSQL only SQLite is tested.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -16,6 +26,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { register } from "tsx/esm/api";
+import { extractCommit } from "./checkout.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -67,12 +78,9 @@ process.exit((problems === 0) === values.control ? 1 : 0);
 
 /** Extracts the version before; undefined where git lacks it. */
 function extractOld() {
-  const archive = join(scratch, "old.tar");
-  const made = spawnSync("git", ["archive", "--output", archive, OLD_COMMIT], { cwd: PROJECT, stdio: "ignore" });
-  if (made.status !== 0) return undefined;
   const old = join(scratch, "old");
-  must("mkdir", [old]);
-  must("tar", ["-xf", archive, "-C", old]);
+  mkdirSync(old);
+  if (!extractCommit(OLD_COMMIT, old)) return undefined;
   symlinkSync(join(PROJECT, "node_modules"), join(old, "node_modules"));
   return old;
 }
