@@ -45,11 +45,11 @@ const MAX_BATCH_CALLS = 64;
 const MAX_BATCH_MS = 5;
 /**
  * How long to wait for another process to release the database, and how soon to try again: at random, so that no process
- * always comes second.
+ * always comes second. Not in turns of the event loop: those would use the processor that the other process commits on.
  */
 const BUSY_LIMIT_MS = 5_000;
-const MIN_RETRY_MS = 0.2;
-const MAX_RETRY_MS = 2;
+const MIN_RETRY_MS = 1;
+const MAX_RETRY_MS = 3;
 /** How many calls may wait: as many as wait in the transport. */
 const MAX_QUEUED = 10_000;
 
@@ -117,17 +117,6 @@ export function createWriteQueue(
     setImmediate(() => void drain(busyUntilMs));
   }
 
-  // A timer takes a millisecond or more. What is shorter passes with turns of the event loop.
-  function retryAfter(ms: number, run: () => void): void {
-    if (ms >= 1) {
-      setTimeout(run, ms);
-      return;
-    }
-    const untilMs = performance.now() + ms;
-    const turn = () => void (performance.now() < untilMs ? setImmediate(turn) : run());
-    setImmediate(turn);
-  }
-
   async function drain(busyUntilMs: number): Promise<void> {
     for (const call of queue.expired(performance.now())) call.reject(call.late());
     try {
@@ -137,7 +126,7 @@ export function createWriteQueue(
     } catch (error) {
       // Not by the clock of the machine, which may be set back meanwhile.
       if (isBusy(error) && performance.now() < busyUntilMs) {
-        retryAfter(MIN_RETRY_MS + Math.random() * (MAX_RETRY_MS - MIN_RETRY_MS), () => void drain(busyUntilMs));
+        setTimeout(() => void drain(busyUntilMs), MIN_RETRY_MS + Math.random() * (MAX_RETRY_MS - MIN_RETRY_MS));
         return;
       }
       if (isBusy(error)) guard.onBusy(error);
