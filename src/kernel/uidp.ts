@@ -66,7 +66,6 @@ export function maximalOf(uids: Iterable<string>): string[] {
   return maximal;
 }
 
-// Checking that thousands are sorted takes a tenth of the time of sorting them.
 function sortUids(uids: string[]): string[] {
   for (let i = 1; i < uids.length; i++) if ((uids[i - 1] as string) > (uids[i] as string)) return uids.sort();
   return uids;

@@ -1,6 +1,5 @@
 // Statements are written once, as functions from a query builder to a query, and prepared once per
-// connection: unprepared they cost six times as much, and prepared on a pool they would run outside
-// the transaction.
+// connection: prepared on a pool they would run outside the transaction.
 import {
   and,
   eq,
@@ -111,8 +110,8 @@ export const value = (name: string) => sql.placeholder(name);
 
 /**
  * The limit or the offset: a number, or the name of a parameter. It is written as a literal or as a sum, because whenever a
- * value is bound to a bare parameter of a limit, SQLite plans the statement again, at ten times the cost of a point read. The
- * query builder takes both, but has no type for them.
+ * value is bound to a bare parameter of a limit, SQLite plans the statement again. The query builder takes both, but has no
+ * type for them.
  */
 export const rowLimit = (limit: number | string) =>
   (typeof limit === "number" ? sql.raw(String(limit)) : sql`${value(limit)} + 0`) as unknown as Placeholder;

@@ -86,7 +86,7 @@ type GrantPage = (AccessRow & { readonly uid: string | null })[];
 
 // One query finds whether the identity exists and what it is granted at a group and its ancestors. The
 // ancestors of a group sort between its root and the group itself, so the few grants of an identity in
-// that range are read at once, at half the cost of a query for a list of groups.
+// that range are read at once.
 const grantsInRange = statement<IdentityQuery & { root: string; uid: string }, AccessRow>((q, t) =>
   q
     .select(columns(t))

@@ -1,5 +1,5 @@
-// Runs a prepared query directly on better-sqlite3. The query builder determines the type of every column
-// again for every row, which costs more than SQLite needs to find the row.
+// Runs a prepared query directly on better-sqlite3 (docs/adr/0007-responses-per-tick.md), with the parameters and the columns
+// that the query builder computed.
 import { Column, is, Param, Placeholder, SQL, type SQLWrapper } from "drizzle-orm";
 import { prepareQuery } from "../statement.js";
 import type { SqliteDatabase } from "./driver.js";

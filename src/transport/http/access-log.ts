@@ -44,7 +44,7 @@ export function createAccessLog(logger: Logger, mode: "errors" | "all"): AccessL
 let second = Number.NaN;
 let secondText = "";
 
-// The date is formatted once a second: for each line it would take a tenth of the time of a line.
+// The date is formatted once a second.
 function formatTime(timeMs: number): string {
   const ms = timeMs % 1_000;
   if (timeMs - ms !== second) {
