@@ -36,19 +36,25 @@ export function createAuthenticateCaller(authenticate: Authenticate): Authentica
   };
 }
 
-async function traceAuthentication(
+function traceAuthentication(
   authenticate: Authenticate,
   authorization: string | undefined,
   trace: TraceSpan,
-): Promise<Principal> {
+): Principal | Promise<Principal> {
   const span = trace.startChild("authenticate");
-  try {
-    const principal = await authenticate(authorization);
+  const end = (principal: Principal) => {
     span.end();
     return principal;
-  } catch (error) {
+  };
+  const fail = (error: unknown): never => {
     span.fail(error);
     throw error;
+  };
+  try {
+    const principal = authenticate(authorization);
+    return principal instanceof Promise ? principal.then(end, fail) : end(principal);
+  } catch (error) {
+    return fail(error);
   }
 }
 

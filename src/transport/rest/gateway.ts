@@ -206,6 +206,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     return found !== undefined && isForGetAlone(found) ? allow?.replace("HEAD, ", "") : allow;
   }
 
+  // Synchronous up to `invoke` when there is no body to wait for.
   async function serve(
     req: HttpRequest,
     res: HttpResponse,
@@ -221,7 +222,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       const inbound = new HttpInbound(req, res, record);
       const { desc } = route.entry;
       call = route.kind === "unary" ? new UnaryCall(inbound, desc, clock()) : new StreamCall(inbound, desc, clock());
-      const principal = await authenticateCaller(route.entry, req.headers.authorization, record.trace);
+      const authenticated = authenticateCaller(route.entry, req.headers.authorization, record.trace);
+      const principal = authenticated instanceof Promise ? await authenticated : authenticated;
       noteCaller(record, openRequestOf(req), principal);
       const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
       const form = isForm(req, route.binding) ? await readFormText(req, maxBytes) : undefined;

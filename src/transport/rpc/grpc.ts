@@ -223,18 +223,6 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     });
   }
 
-  async function authenticateThenRead(
-    stream: ServerHttp2Stream,
-    entry: UnaryEntry,
-    call: UnaryCall,
-    codec: MessageCodec,
-    authorization: string | undefined,
-    record: RequestRecord,
-  ): Promise<void> {
-    const principal = await authenticateCaller(entry, authorization, record.trace);
-    read(stream, entry, call, codec, principal, record);
-  }
-
   return {
     entryOf: (path) => unary.get(path),
     reject,
@@ -253,9 +241,15 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       });
       const call = new UnaryCall(inbound, entry.desc, clock());
       spans?.beginCall(record, headers);
-      authenticateThenRead(stream, entry, call, codec, headers.authorization, record).catch((error) =>
-        reject(stream, error, record, type),
-      );
+      const proceed = (principal: Principal | undefined) => read(stream, entry, call, codec, principal, record);
+      try {
+        const authenticated = authenticateCaller(entry, headers.authorization, record.trace);
+        if (authenticated instanceof Promise)
+          authenticated.then(proceed).catch((error) => reject(stream, error, record, type));
+        else proceed(authenticated);
+      } catch (error) {
+        reject(stream, error, record, type);
+      }
     },
   };
 }

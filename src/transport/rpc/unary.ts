@@ -115,7 +115,8 @@ export function createUnary(options: UnaryOptions): Unary {
         fieldSpelling: request.web === undefined && request.codec.isJson ? "json" : "proto",
       });
       const opened = new UnaryCall(inbound, entry.desc, clock());
-      const principal = await authenticateCaller(entry, req.headers.authorization, record.trace);
+      const authenticated = authenticateCaller(entry, req.headers.authorization, record.trace);
+      const principal = authenticated instanceof Promise ? await authenticated : authenticated;
       noteCaller(record, openRequestOf(req), principal);
       const bytes = await readMessage(request);
       call = opened;
