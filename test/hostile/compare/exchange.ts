@@ -1,13 +1,12 @@
 // What is sent to both services and what comes back, byte for byte.
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { AnsweredRequest, WireResponse } from "../../support/read-response.js";
 import type { Field } from "../wire/hpack.js";
 
 /** A request as it goes out. */
-export interface WireRequest {
+export interface WireRequest extends AnsweredRequest {
   /** What equal differences are counted by: the protocol and what of it is odd, without what is different each time. */
   readonly label: string;
   readonly http: 1 | 2;
-  readonly method: string;
   /** Path and query. */
   readonly path: string;
   readonly fields: readonly Field[];
@@ -24,22 +23,6 @@ export interface WireRequest {
   readonly endless?: boolean | undefined;
   /** Whether the service may close the connection, or wait for more. */
   readonly odd?: boolean | undefined;
-  /** What it calls, if that is known, to read messages. */
-  readonly rpc?: DescMethod | undefined;
-}
-
-/** A response as it came. */
-export interface WireResponse {
-  /** How it ended: `complete`, `trailers-only`, `reset 8`, `goaway 1`, `closed`, `went on`, or `nothing` where none came in time. */
-  readonly end: string;
-  /** What became of the connection: `kept`, `closed`, or over HTTP/2 the reset that followed, such as `reset 0`. */
-  readonly connection: string;
-  /** The statuses of informational responses. */
-  readonly interim: readonly number[];
-  readonly status: number | undefined;
-  readonly fields: readonly Field[];
-  readonly body: Buffer;
-  readonly trailers: readonly Field[] | undefined;
 }
 
 /** Sends requests to one service, one after another. */

@@ -1,15 +1,9 @@
 // HTTP/1.1 by hand: any bytes go out, and one response is read after another.
+
 import { connect, type Socket } from "node:net";
+import type { WireResponse } from "../../support/read-response.js";
 import type { Field } from "../wire/hpack.js";
-import {
-  addressOf,
-  QUIET_MS,
-  RESPONSE_MS,
-  REST_MS,
-  type WireClient,
-  type WireRequest,
-  type WireResponse,
-} from "./exchange.js";
+import { addressOf, QUIET_MS, RESPONSE_MS, REST_MS, type WireClient, type WireRequest } from "./exchange.js";
 
 /** So many requests have one connection. */
 const REQUESTS_PER_CONNECTION = 200;

@@ -1,15 +1,8 @@
 // HTTP/2 by hand: any fields go out, and what comes back is told frame by frame.
+import type { WireResponse } from "../../support/read-response.js";
 import { blockOf, type Field } from "../wire/hpack.js";
 import { FLAG, FRAME, frame, openSession, type RawSession, uint32 } from "../wire/http2-session.js";
-import {
-  addressOf,
-  QUIET_MS,
-  RESPONSE_MS,
-  REST_MS,
-  type WireClient,
-  type WireRequest,
-  type WireResponse,
-} from "./exchange.js";
+import { addressOf, QUIET_MS, RESPONSE_MS, REST_MS, type WireClient, type WireRequest } from "./exchange.js";
 
 /** So many requests have one session. */
 const REQUESTS_PER_SESSION = 200;

@@ -20,11 +20,11 @@ import type { FuzzWorld } from "../../contract/fuzz-world.js";
 import { findMethod } from "../../contract/served.js";
 import type { PlacedOperation } from "../../support/openapi/document.js";
 import type { Random } from "../../support/openapi/random.js";
+import { encodeCall, type RpcForm, seal, unaryForms } from "../../support/rpc-forms.js";
 import { mutateBytes } from "../wire/bytes.js";
 import { base64, envelopes } from "../wire/envelope-kind.js";
 import type { Field } from "../wire/hpack.js";
 import type { WireRequest } from "./exchange.js";
-import { encodeCall, type RpcForm, seal, unaryForms } from "./rpc-forms.js";
 import { findRpc, pathOf, services, unaryMethods } from "./services.js";
 import { ORIGIN, type Tokens } from "./world.js";
 

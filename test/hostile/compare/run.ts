@@ -2,10 +2,10 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { createRandom } from "../../support/openapi/random.js";
 import { readDocument } from "../../support/openapi/request.js";
+import { createReader, type WireResponse } from "../../support/read-response.js";
 import type { Field } from "../wire/hpack.js";
-import { createReader } from "./comparable.js";
 import { type Compare, createCompare, type Difference } from "./differences.js";
-import type { WireClient, WireRequest, WireResponse } from "./exchange.js";
+import type { WireClient, WireRequest } from "./exchange.js";
 import { createHttp1Client } from "./http1-client.js";
 import { createHttp2Client, WINDOW_BYTES } from "./http2-client.js";
 import { createPlanner, learn } from "./requests.js";

@@ -7,8 +7,8 @@ import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/
 import { Health } from "#gen/health/v1/health_pb.js";
 import { LibraryService } from "../../support/library/library_pb.js";
 import type { Random } from "../../support/openapi/random.js";
+import { streamForms, unaryForms } from "../../support/rpc-forms.js";
 import type { Field } from "../wire/hpack.js";
-import { streamForms, unaryForms } from "./rpc-forms.js";
 import type { RpcCase } from "./rpc-requests.js";
 import type { Contents } from "./world.js";
 

@@ -1,6 +1,8 @@
 // The forms in which a method of RPC can be called: by protocol, codec and version of HTTP.
 import { gzipSync } from "node:zlib";
-import type { Field } from "../wire/hpack.js";
+
+/** A header field. */
+export type Field = readonly [name: string, value: string];
 
 /** A form of calls. */
 export interface RpcForm {

@@ -13,11 +13,32 @@ import {
 } from "@bufbuild/protobuf";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
-import type { Field } from "../wire/hpack.js";
-import type { WireRequest, WireResponse } from "./exchange.js";
+import type { Field } from "./rpc-forms.js";
+
+/** A response as it came. */
+export interface WireResponse {
+  /** How it ended: `complete`, `trailers-only`, `reset 8`, `goaway 1`, `closed`, `went on`, or `nothing` where none came in time. */
+  readonly end: string;
+  /** What became of the connection: `kept`, `closed`, or over HTTP/2 the reset that followed, such as `reset 0`. */
+  readonly connection: string;
+  /** The statuses of informational responses. */
+  readonly interim: readonly number[];
+  readonly status: number | undefined;
+  readonly fields: readonly Field[];
+  readonly body: Buffer;
+  readonly trailers: readonly Field[] | undefined;
+}
+
+/** What must be known of a request to read its response. */
+export interface AnsweredRequest {
+  /** The method of HTTP. */
+  readonly method: string;
+  /** What it calls, if that is known, to read messages. */
+  readonly rpc?: DescMethod | undefined;
+}
 
 /** Reads responses. */
-export type ReadResponse = (request: WireRequest, response: WireResponse) => JsonObject;
+export type ReadResponse = (request: AnsweredRequest, response: WireResponse) => JsonObject;
 
 /** Differ from response to response, or follow from the rest. */
 const LEFT_OUT = new Set(["date", "keep-alive"]);
@@ -109,7 +130,7 @@ export function createReader(services: readonly DescService[]): ReadResponse {
     return { ...more, ...(read !== undefined && { error: read }) };
   }
 
-  function readBody(request: WireRequest, { fields, body: sent }: WireResponse): JsonValue {
+  function readBody(request: AnsweredRequest, { fields, body: sent }: WireResponse): JsonValue {
     const findValue = (name: string) => fields.find((field) => field[0] === name)?.[1];
     if (sent.length === 0) return null;
     const body = decompress(sent, findValue("content-encoding"));
