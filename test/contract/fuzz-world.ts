@@ -133,7 +133,8 @@ async function bindingBelow(harness: Harness, identity: string, organisation: st
   return harness.bind(identity, "viewer", team.uid);
 }
 
-function createKnown(first: Readonly<Record<string, string[]>>): KnownThings {
+/** Creates them. */
+export function createKnown(first: Readonly<Record<string, string[]>>): KnownThings {
   const lists = new Map(Object.entries(first));
 
   function remove(collection: string, uid: string): void {

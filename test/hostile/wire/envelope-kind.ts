@@ -21,15 +21,19 @@ export const envelopeKind: Kind = {
   send: (random, peer) => (random.chance(0.6) ? overHttp2(random, peer) : overHttp1(random, peer)),
 };
 
-interface RpcCall {
+/** A call as it goes out, whatever its body is. */
+export interface RpcCall {
   readonly path: string;
   readonly type: string;
   readonly fields: readonly Field[];
   readonly body: Buffer;
 }
 
+/** What a call needs to know of the service. */
+export type RpcPeer = { readonly target: Pick<Peer["target"], "organisation" | "token"> };
+
 /** A group by its uid, a health check, and a request of reflection for the list of services. */
-const MESSAGES: Readonly<Record<string, (peer: Peer) => { binary: Buffer; json: string }>> = {
+const MESSAGES: Readonly<Record<string, (peer: RpcPeer) => { binary: Buffer; json: string }>> = {
   GetGroup: ({ target }) => ({
     binary: Buffer.concat([Buffer.from([10, target.organisation.length]), Buffer.from(target.organisation)]),
     json: `{"uid":"${target.organisation}"}`,
@@ -38,20 +42,28 @@ const MESSAGES: Readonly<Record<string, (peer: Peer) => { binary: Buffer; json: 
   Check: () => ({ binary: Buffer.from([10, 1, 0x61]), json: '{"service":"a"}' }),
 };
 const NONE = { binary: Buffer.alloc(0), json: "{}" };
-const GRPC = [
+/** The content types of gRPC. */
+export const GRPC = [
   "application/grpc",
   "application/grpc",
   "application/grpc+proto",
   "application/grpc+json",
   "application/grpc+x",
 ];
-const WEB = [
+/** The content types of gRPC-Web. */
+export const WEB = [
   "application/grpc-web",
   "application/grpc-web+proto",
   "application/grpc-web+json",
   "application/grpc-web-text",
 ];
-const CONNECT = ["application/connect+proto", "application/connect+json", "application/proto", "application/json"];
+/** The content types of Connect. */
+export const CONNECT = [
+  "application/connect+proto",
+  "application/connect+json",
+  "application/proto",
+  "application/json",
+];
 const FLAGS = [0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 0x80, 0x81, 0xff];
 const ENCODINGS = ["gzip", "gzip", "identity", "br", "deflate", "gzip, gzip", ""];
 const FIELDS: readonly Field[] = [
@@ -73,7 +85,8 @@ const FIELDS: readonly Field[] = [
   ["grpc-status", "0"],
 ];
 
-function rpcCall(random: Random, peer: Peer, types: readonly string[]): RpcCall {
+/** Builds a call whose parts may each be wrong. */
+export function rpcCall(random: Random, peer: RpcPeer, types: readonly string[]): RpcCall {
   const path = random.chance(0.97) ? random.pick(RPC_PATHS) : `${random.pick(RPC_PATHS)}/`;
   const type = random.pick(types);
   const { binary, json } = MESSAGES[path.split("/")[2] ?? ""]?.(peer) ?? NONE;
@@ -117,7 +130,8 @@ function message(good: Buffer, random: Random): Buffer {
   ])();
 }
 
-function envelopes(good: Buffer, random: Random): Buffer {
+/** Puts a message into envelopes, of which some are wrong. */
+export function envelopes(good: Buffer, random: Random): Buffer {
   const parts: Buffer[] = [];
   for (let count = random.chance(0.7) ? 1 : random.int(5); count > 0; count--) {
     const content = message(good, random);
@@ -132,7 +146,8 @@ function envelopes(good: Buffer, random: Random): Buffer {
   return random.chance(0.05) ? mutateBytes(body, random) : body;
 }
 
-function base64(body: Buffer, random: Random): Buffer {
+/** Writes a body in base64, in any of the ways that clients do, and in some that are wrong. */
+export function base64(body: Buffer, random: Random): Buffer {
   const text = body.toString("base64");
   return Buffer.from(
     random.pick([

@@ -20,7 +20,7 @@ export const http1Kind: Kind = {
     let keeps = true;
     // What will end the connection comes last, so that little is sent for nothing.
     while (keeps && inputs.length < most) {
-      const made = request(random, peer);
+      const made = oddRequest(random, peer);
       inputs.push(made.bytes);
       keeps = made.keeps;
     }
@@ -36,13 +36,17 @@ export const http1Kind: Kind = {
   },
 };
 
+/** What a request needs to know of the service. */
+export type OddPeer = Pick<Peer, "batch"> & { readonly target: Pick<Peer["target"], "organisation" | "token"> };
+
 /** A request, and whether the connection should outlive it. */
-interface Made {
+export interface Made {
   readonly bytes: Buffer;
   readonly keeps: boolean;
 }
 
-function request(random: Random, peer: Peer): Made {
+/** Builds a request whose parts may each be wrong. */
+export function oddRequest(random: Random, peer: OddPeer): Made {
   if (random.chance(0.01)) return { bytes: Buffer.from(random.pick(PRELUDES), "latin1"), keeps: false };
   // Most requests are odd in ways that a connection survives; the others may be wrong in every part.
   const keeps = random.chance(0.85);
@@ -139,7 +143,7 @@ const TYPES = [
   "",
 ];
 
-function goodTarget(random: Random, { target }: Peer): string {
+function goodTarget(random: Random, { target }: OddPeer): string {
   // A megabyte, which is the same each time.
   if (random.chance(0.001)) return "/openapi.json";
   return random.chance(0.3) ? `/iam/v2beta1/groups/${target.organisation}` : random.pick(PATHS);

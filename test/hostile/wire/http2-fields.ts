@@ -110,7 +110,11 @@ const MALFORMED: readonly Field[] = [
 ];
 
 /** The fields of a request that may be odd, and are malformed only with `isWrong`. */
-export function fieldsFor({ token, organisation }: Target, random: Random, isWrong: boolean): Field[] {
+export function fieldsFor(
+  { token, organisation }: Pick<Target, "organisation" | "token">,
+  random: Random,
+  isWrong: boolean,
+): Field[] {
   const isRpc = random.chance(0.5);
   const group = `/iam/v2beta1/groups/${organisation}`;
   const method = isRpc ? "POST" : random.pick(METHODS);

@@ -64,6 +64,8 @@ export interface SessionOptions {
   /** Told of the end of a stream; `code` is there when it was reset. */
   readonly onEnd?: (stream: number, code: number | undefined) => void;
   readonly onGoAway?: (code: number) => void;
+  /** Told of bytes that may be sent besides those that were allowed at first; stream 0 is the session. */
+  readonly onWindow?: (stream: number, bytes: number) => void;
   /** Told of responses to PING. */
   readonly onPong?: (payload: Buffer) => void;
   /** Whether SETTINGS and PING are answered, and what was read is given back as window; yes unless given. */
@@ -91,7 +93,7 @@ export interface RawSession {
 
 /** Opens a session on 127.0.0.1. The preface goes out with the first frames. */
 export function openSession(port: number, options: SessionOptions = {}): RawSession {
-  const { settings = [], onFields, onData, onEnd, onGoAway, onPong, reads, polite = true } = options;
+  const { settings = [], onFields, onData, onEnd, onGoAway, onPong, onWindow, reads, polite = true } = options;
   const from = options.localAddress === undefined ? {} : { localAddress: options.localAddress };
   const socket = connect({ port, host: "127.0.0.1", noDelay: true, ...from });
   const decoder = createDecoder(reads);
@@ -136,6 +138,9 @@ export function openSession(port: number, options: SessionOptions = {}): RawSess
         break;
       case FRAME.RST_STREAM:
         onEnd?.(stream, payload.readUInt32BE(0));
+        break;
+      case FRAME.WINDOW_UPDATE:
+        onWindow?.(stream, payload.readUInt32BE(0));
         break;
       case FRAME.GOAWAY:
         onGoAway?.(payload.readUInt32BE(4));
