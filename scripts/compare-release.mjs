@@ -1,4 +1,4 @@
-// Compares the processor time per call with that of the last release before this commit (bench/compare.ts), and of that release
+// Compares the processor time per call with that of the last release of another version (bench/compare.ts), and of that release
 // with itself:
 //
 //   node scripts/compare-release.mjs [OPTIONS OF bench/compare.ts]
@@ -21,7 +21,7 @@ const scratch = mkdtempSync(join(tmpdir(), "arbor-release-"));
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => {});
 try {
   if (release === undefined)
-    console.log("compare-release: left out: the history of git has no release before this commit");
+    console.log("compare-release: left out: the history of git has no release of another version");
   else process.exitCode = compareWith(release);
 } finally {
   // What it has started gets the signal too, and may need a moment to end.
@@ -30,9 +30,12 @@ try {
 
 function findLastRelease() {
   const { stdout } = spawnSync("git", ["log", "--format=%H %s", "HEAD"], { cwd: PROJECT, encoding: "utf8" });
-  const [, ...before] = (stdout ?? "").split("\n").map((line) => /^(\S+) release: version (\S+)$/.exec(line));
-  const [, commit, version] = before.find((found) => found !== null) ?? [];
-  return commit === undefined ? undefined : { commit, version };
+  const own = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")).version;
+  for (const line of (stdout ?? "").split("\n")) {
+    const [, commit, version] = /^(\S+) release: version (\S+)$/.exec(line) ?? [];
+    if (commit !== undefined && version !== own) return { commit, version };
+  }
+  return undefined;
 }
 
 function compareWith({ commit, version }) {
