@@ -38,6 +38,22 @@ export const spawn = ((command: string, args: readonly string[], options: childr
   return child;
 }) as typeof children.spawn;
 
+/**
+ * Ends a process by SIGTERM, and by SIGKILL where that does not help in time. Does nothing to one that has ended.
+ *
+ * @param closed resolves when it has
+ */
+export async function stopChild(
+  child: children.ChildProcess,
+  closed: Promise<unknown>,
+  patienceMs: number,
+): Promise<void> {
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), patienceMs);
+  await closed;
+  clearTimeout(timer);
+}
+
 /** Runs a process to its end, as `spawnSync` of node:child_process does; throws where it exceeds the limit. */
 export const spawnSync = ((command: string, args: readonly string[], options?: children.SpawnSyncOptions) => {
   const result = children.spawnSync(command, args, { ...limit, ...options });

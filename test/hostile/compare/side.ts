@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { stopChild } from "../../support/child-process.js";
 import { environmentWithoutSettings, PROJECT } from "../../support/project.js";
 import { tempDir } from "../../support/temp-dir.js";
 
@@ -94,13 +95,7 @@ export async function startSide({ name, checkout, settings, mounts }: SideOption
     command,
     readLog: () => readFileSync(log, "utf8").split("\n").flatMap(parseLine),
     describeEnd: () => ended,
-    async stop() {
-      if (ended !== undefined) return;
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
-      await closed;
-      clearTimeout(timer);
-    },
+    stop: () => stopChild(child, closed, STOP_MS),
   };
 }
 

@@ -7,6 +7,7 @@ import { availableParallelism, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { stopChild } from "../../support/child-process.js";
 import { waitUntil } from "../../support/wait-until.js";
 import { workersOf } from "../../support/workers.js";
 
@@ -199,10 +200,7 @@ export async function startService(data: string, ...args: readonly string[]): Pr
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGCONT");
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), 15_000);
-      await closed;
-      clearTimeout(timer);
+      await stopChild(child, closed, 15_000);
     },
   };
 }

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { stopChild } from "../../support/child-process.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 /** A process to be fuzzed. */
@@ -104,13 +105,7 @@ async function targetOf(child: ChildProcess): Promise<Target> {
     describeEnd: () => ended,
     memory: () => memoryOf(pid),
     cpuMs: () => cpuMsOf(pid),
-    async stop() {
-      if (ended !== undefined) return;
-      child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
-      await closed;
-      clearTimeout(timer);
-    },
+    stop: () => stopChild(child, closed, STOP_MS),
   };
 }
 
