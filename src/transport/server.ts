@@ -9,8 +9,8 @@ import type { Logger } from "../telemetry/logger.js";
 import type { RequestObserver } from "../telemetry/request-record.js";
 import { createDispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
-import { createAdmission, type RejectionCounts } from "./http/admission.js";
-import { createConnections } from "./http/connections.js";
+import { Admission, type RejectionCounts } from "./http/admission.js";
+import { Connections } from "./http/connections.js";
 import { createCors } from "./http/cors.js";
 import { combineRoutes, createHealthCheck, createHealthRoutes, type RouteGroup } from "./http/health-routes.js";
 import { createHostCheck } from "./http/host.js";
@@ -126,7 +126,7 @@ export function createServer(options: ServerOptions): Server {
   const { accessLog = "off", spans } = options;
   const log = accessLog === "off" ? undefined : createAccessLog(logger, accessLog);
   const observers = [...(log ? [log.observe] : []), ...(spans ? [endServerSpan] : []), ...(options.observers ?? [])];
-  const admission = createAdmission({ limits, logger });
+  const admission = new Admission({ limits, logger });
   const registry = createTypeRegistry([...methods.values()].filter(({ mounted }) => mounted === undefined));
   const shared = {
     spans,
@@ -166,7 +166,7 @@ export function createServer(options: ServerOptions): Server {
   const budgets = createBudgets(limits);
   const listener = createListener({
     ...dispatch,
-    connections: createConnections({
+    connections: new Connections({
       ...{ limits, admission, budgets, behindProxy, logger },
       proxies: options.proxies,
       hasTls: options.tls !== undefined,
@@ -187,7 +187,7 @@ export function createServer(options: ServerOptions): Server {
     openWork: listener.openWork,
     countConnections: listener.countConnections,
     countBufferedBytes: () => ({ requests: budgets.requests.bytes, answers: budgets.responses.bytes }),
-    countWaiting: admission.countWaiting,
+    countWaiting: () => admission.countWaiting(),
     rejected: admission.counts,
     leave() {
       draining = true;

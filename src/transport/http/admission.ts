@@ -55,12 +55,21 @@ export interface AdmissionOptions {
   readonly logger?: Logger | undefined;
 }
 
-/** Admits requests. */
-export type Admission = ReturnType<typeof createAdmission>;
-
-/** Creates the admission of a server. */
-export function createAdmission({ limits, logger }: AdmissionOptions) {
-  const counts: RejectionCounts = {
+/**
+ * The admission of a server. It takes one turn after another while requests wait:
+ *
+ *             enter              setImmediate
+ *     idle ──────────> scheduled ────────────> health checks ──> calls
+ *      ▲                   ▲                        │              │
+ *      │ none waits        │ requests wait          │ to accept    │
+ *      └───────────────────┴────────────────────────┴──────────────┘
+ *
+ * A turn has many ticks, so requests enter while it is under way. It serves them as well, if it has the time.
+ */
+export class Admission {
+  readonly #limits: AdmissionOptions["limits"];
+  readonly #logger: Logger | undefined;
+  readonly #counts: RejectionCounts = {
     max_wait: 0,
     queue_full: 0,
     unread_bytes: 0,
@@ -69,51 +78,136 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
     pieces: 0,
     connections: 0,
   };
-  const calls = new FairQueue<WaitingRequest>(limits.waitingRequests);
+  /** How many were rejected, by reason. */
+  readonly counts: Readonly<RejectionCounts> = this.#counts;
+  readonly #calls: FairQueue<WaitingRequest>;
   // Health checks come first. Those of an address that sends too many delay each other only.
-  const checks = new FairQueue<WaitingRequest>();
-  const openByKey = new Map<string, number>();
-  const log = createRejectionLog(() => counts.max_wait + counts.queue_full + counts.unread_bytes);
-  let isScheduled = false;
-  let isAccepting = false;
-  let turns = 0;
-  let servedMs = 0;
-  let countedMs = 0;
+  readonly #checks = new FairQueue<WaitingRequest>();
+  readonly #openByKey = new Map<string, number>();
+  readonly #logRefused = createRejectionLog(
+    () => this.#counts.max_wait + this.#counts.queue_full + this.#counts.unread_bytes,
+  );
+  /** Whether a turn is scheduled or under way. The end of a turn resets it, and sets it again if requests wait. */
+  #isScheduled = false;
+  /** Whether a connection was accepted since a turn last reset it, which each does after its health checks. */
+  #isAccepting = false;
+  /** How many turns have begun. */
+  #turns = 0;
+  /** When a turn last ended in which a call was taken. */
+  #servedMs = 0;
+  /** When unread bytes were last counted. */
+  #countedMs = 0;
 
-  function schedule(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(takeTurn);
+  constructor({ limits, logger }: AdmissionOptions) {
+    this.#limits = limits;
+    this.#logger = logger;
+    this.#calls = new FairQueue(limits.waitingRequests);
   }
 
-  function takeTurn(): void {
-    const nowMs = performance.now();
-    turns++;
-    for (const request of calls.expired(nowMs, MAX_REFUSED)) refuse(request, request.lateReason);
-    refuseUnread(nowMs);
-    serve(checks, () => {
-      if (hasToAccept()) finish();
-      else serve(calls, finish);
+  /** Counts a rejection. */
+  count(reason: RejectionReason): void {
+    this.#counts[reason]++;
+  }
+
+  /** How many turns have begun: a request is handled after the next one has. */
+  countTurns(): number {
+    return this.#turns;
+  }
+
+  /** How many requests wait. */
+  countWaiting(): number {
+    return this.#calls.size + this.#checks.size;
+  }
+
+  /** Lets a request wait for its turn; a health check is answered in the next one. */
+  enter(request: WaitingRequest, isHealth: boolean): void {
+    this.#push(isHealth ? this.#checks : this.#calls, request);
+  }
+
+  /** Lets an admitted request wait for another turn. It is not refused any more. */
+  waitAgain({ key }: Pick<Turn, "key">, run: () => void): void {
+    const startByMs = Number.POSITIVE_INFINITY;
+    this.#push(this.#calls, {
+      key,
+      startByMs,
+      lateReason: "max_wait",
+      run,
+      refuse: run,
+      onError: throwLater,
+      countUnread: none,
     });
   }
 
-  function finish(): void {
-    isScheduled = false;
-    if (calls.size + checks.size > 0) schedule();
+  /** Charges an address for work outside of its turns, in milliseconds. */
+  charge(key: string, costMs: number): void {
+    this.#calls.charge(key, costMs);
   }
+
+  /** Notes that a connection was accepted. More of them may wait. */
+  noteConnection(): void {
+    this.#isAccepting = true;
+  }
+
+  /** Counts a request of an address as open. */
+  open(key: string): void {
+    this.#openByKey.set(key, (this.#openByKey.get(key) ?? 0) + 1);
+  }
+
+  /** Whether the newest request of an address may be served: half of its places are for health checks alone. */
+  mayServe(key: string, isHealth: boolean): boolean {
+    return (this.#openByKey.get(key) ?? 0) <= this.#limits.requestsPerAddress * (isHealth ? 2 : 1);
+  }
+
+  /** Counts a request as ended. */
+  close(key: string): void {
+    const open = this.#openByKey.get(key) ?? 0;
+    if (open > 1) this.#openByKey.set(key, open - 1);
+    else this.#openByKey.delete(key);
+  }
+
+  #push(queue: FairQueue<WaitingRequest>, request: WaitingRequest): void {
+    const dropped = queue.push(request);
+    if (dropped !== undefined) this.#refuse(dropped, "queue_full");
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#takeTurn);
+  }
+
+  // The steps of a turn are callbacks, so they are bound once.
+  readonly #takeTurn = (): void => {
+    const nowMs = performance.now();
+    this.#turns++;
+    for (const request of this.#calls.expired(nowMs, MAX_REFUSED)) this.#refuse(request, request.lateReason);
+    this.#refuseUnread(nowMs);
+    this.#serve(this.#checks, this.#serveCalls);
+  };
+
+  readonly #serveCalls = (): void => {
+    if (this.#hasToAccept()) this.#endTurn();
+    else this.#serve(this.#calls, this.#endTurn);
+  };
+
+  readonly #endTurn = (): void => {
+    this.#isScheduled = false;
+    if (this.countWaiting() > 0) this.#schedule();
+  };
 
   // libuv accepts one connection in each turn of the event loop. While connections wait, half of the time is for turns
   // without calls: new callers, health checks too, would otherwise wait for seconds.
-  function hasToAccept(): boolean {
-    const isLate = performance.now() - servedMs >= TURN_MS;
-    const hasTo = isAccepting && !isLate;
-    isAccepting = false;
+  #hasToAccept(): boolean {
+    const isLate = performance.now() - this.#servedMs >= TURN_MS;
+    const hasTo = this.#isAccepting && !isLate;
+    this.#isAccepting = false;
     return hasTo;
   }
 
   // Each request begins when the promises of the one before it have settled as far as they can, so the time between the
   // two is what that one costs.
-  function serve(queue: FairQueue<WaitingRequest>, onEnd: () => void): void {
+  #serve(queue: FairQueue<WaitingRequest>, onEnd: () => void): void {
     const endMs = performance.now() + TURN_MS;
     let served: WaitingRequest | undefined;
     let sinceMs = 0;
@@ -122,13 +216,13 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
       if (served !== undefined) queue.charge(served.key, nowMs - sinceMs);
       const request = served !== undefined && nowMs >= endMs ? undefined : queue.take();
       if (request === undefined) {
-        if (served !== undefined && queue === calls) servedMs = nowMs;
+        if (served !== undefined && queue === this.#calls) this.#servedMs = nowMs;
         onEnd();
         return;
       }
       served = request;
       sinceMs = nowMs;
-      if (queue === calls && request.startByMs <= nowMs) refuse(request, request.lateReason);
+      if (queue === this.#calls && request.startByMs <= nowMs) this.#refuse(request, request.lateReason);
       else run(request);
       queueMicrotask(serveSoon);
     };
@@ -137,19 +231,11 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
     serveNext();
   }
 
-  function run(request: WaitingRequest): void {
-    try {
-      request.run();
-    } catch (error) {
-      request.onError(error);
-    }
-  }
-
-  function refuse(request: WaitingRequest, reason: RefusalReason): void {
+  #refuse(request: WaitingRequest, reason: RefusalReason): void {
     if (reason !== "timeout") {
-      counts[reason]++;
-      log((refused) =>
-        logger?.warn({ refused, waiting: calls.size, reason }, "calls were refused, because too many wait"),
+      this.#counts[reason]++;
+      this.#logRefused((refused) =>
+        this.#logger?.warn({ refused, waiting: this.#calls.size, reason }, "calls were refused, because too many wait"),
       );
     }
     try {
@@ -160,79 +246,34 @@ export function createAdmission({ limits, logger }: AdmissionOptions) {
   }
 
   // Refuses the newest requests of whose peer has sent most, until the rest is small enough.
-  function refuseUnread(nowMs: number): void {
-    if (calls.size < MIN_COUNTED || nowMs - countedMs < COUNT_UNREAD_MS) return;
-    countedMs = nowMs;
+  #refuseUnread(nowMs: number): void {
+    if (this.#calls.size < MIN_COUNTED || nowMs - this.#countedMs < COUNT_UNREAD_MS) return;
+    this.#countedMs = nowMs;
     let total = 0;
     const byKey = new Map<string, number>();
-    for (const request of calls) {
+    for (const request of this.#calls) {
       const unread = request.countUnread();
       total += unread;
       if (unread > 0) byKey.set(request.key, (byKey.get(request.key) ?? 0) + unread);
     }
-    while (total > limits.unreadBytes) {
+    while (total > this.#limits.unreadBytes) {
       const [largest] = [...byKey].reduce((a, b) => (b[1] > a[1] ? b : a));
-      const newest = calls.takeNewest(largest);
+      const newest = this.#calls.takeNewest(largest);
       if (newest === undefined) return;
       const unread = newest.countUnread();
       total -= unread;
       byKey.set(largest, (byKey.get(largest) ?? 0) - unread);
-      refuse(newest, "unread_bytes");
+      this.#refuse(newest, "unread_bytes");
     }
   }
+}
 
-  function enter(queue: FairQueue<WaitingRequest>, request: WaitingRequest): void {
-    const dropped = queue.push(request);
-    if (dropped !== undefined) refuse(dropped, "queue_full");
-    schedule();
+function run(request: WaitingRequest): void {
+  try {
+    request.run();
+  } catch (error) {
+    request.onError(error);
   }
-
-  return {
-    /** How many were rejected, by reason. */
-    counts: counts as Readonly<RejectionCounts>,
-    /** Counts a rejection. */
-    count(reason: RejectionReason): void {
-      counts[reason]++;
-    },
-    /** How many turns have begun: a request is handled after the next one has. */
-    countTurns: () => turns,
-    /** How many requests wait. */
-    countWaiting: () => calls.size + checks.size,
-    /** Lets a request wait for its turn; a health check is answered in the next one. */
-    enter: (request: WaitingRequest, isHealth: boolean) => enter(isHealth ? checks : calls, request),
-    /** Lets an admitted request wait for another turn. It is not refused any more. */
-    waitAgain({ key }: Pick<Turn, "key">, run: () => void): void {
-      const startByMs = Number.POSITIVE_INFINITY;
-      enter(calls, {
-        key,
-        startByMs,
-        lateReason: "max_wait",
-        run,
-        refuse: run,
-        onError: throwLater,
-        countUnread: none,
-      });
-    },
-    /** Charges an address for work outside of its turns, in milliseconds. */
-    charge: (key: string, costMs: number) => calls.charge(key, costMs),
-    /** Notes that a connection was accepted, behind which others may wait. */
-    noteConnection(): void {
-      isAccepting = true;
-    },
-    /** Counts a request of an address as open. */
-    open(key: string): void {
-      openByKey.set(key, (openByKey.get(key) ?? 0) + 1);
-    },
-    /** Whether the newest request of an address may be served: half of its places are for health checks alone. */
-    mayServe: (key: string, isHealth: boolean): boolean =>
-      (openByKey.get(key) ?? 0) <= limits.requestsPerAddress * (isHealth ? 2 : 1),
-    /** Counts a request as ended. */
-    close(key: string): void {
-      const open = openByKey.get(key) ?? 0;
-      if (open > 1) openByKey.set(key, open - 1);
-      else openByKey.delete(key);
-    },
-  };
 }
 
 // What `run` throws here is an error of the program, for which there is no response. It must not end the turn.

@@ -29,113 +29,252 @@ export interface ConnectionsOptions {
   readonly logger?: Logger | undefined;
 }
 
-/** The connections of a server. */
-export type Connections = ReturnType<typeof createConnections>;
-
-/** Creates the connections of a server. */
-export function createConnections(options: ConnectionsOptions) {
-  const { limits, admission, proxies, behindProxy = false, logger } = options;
+/**
+ * The connections of a server. Each is in one of these states:
+ *
+ * - idle: it has no open request. At the limit of the process, the one that is idle longest is released to make room.
+ * - in use: from the beginning of a request until no request is open, when it is idle again.
+ * - released: it is being ended, and counts for no limit any more. An HTTP/2 session takes a moment to end.
+ * - reserve: it is beyond a limit, and told so. It is cut after a while; when the reserve is full, it is cut at once.
+ * - closed: its socket has closed, which may happen in every state. It is forgotten.
+ *
+ * `Connection.isClosed` is false only for those that are idle or in use.
+ */
+export class Connections {
+  readonly #limits: Limits;
+  readonly #admission: Admission;
+  readonly #proxies: TrustedProxies | undefined;
+  readonly #behindProxy: boolean;
+  readonly #hasTls: boolean;
+  readonly #logger: Logger | undefined;
+  readonly #throttle: ReadThrottle;
+  readonly #pacer: ReturnType<typeof createSessionPacer>;
+  readonly #host: RequestHost;
+  /** How many may be served: all but those of the reserve. */
+  readonly #room: number;
   // By both ends, because TLS hands over another socket than the one that was accepted.
-  const byEnds = new Map<string, Connection>();
-  const perAddress = new Map<string, number>();
+  readonly #byEnds = new Map<string, Connection>();
+  /** How many are idle or in use, by their addresses. */
+  readonly #perAddress = new Map<string, number>();
   /** The idle ones, those that have been idle longest first. */
-  const idle = new Set<Connection>();
-  const sockets = new Set<Socket>();
-  const reserve = new Set<Socket>();
-  const reserved = Math.min(limits.reservedConnections, Math.floor(limits.connections / 20));
-  const room = limits.connections - reserved;
-  const logAddress = createRejectionLog(() => admission.counts.address_connections);
-  const logPieces = createRejectionLog(() => admission.counts.pieces);
-  const logProcess = createRejectionLog(() => admission.counts.connections);
-  let accepted = 0;
-  let served = 0;
-  let openRequests = 0;
-  let handshakes = 0;
-  let secondMs = 0;
-  let onEmpty: (() => void) | undefined;
+  readonly #idle = new Set<Connection>();
+  /** The sockets of those that are idle, in use or released. */
+  readonly #sockets = new Set<Socket>();
+  readonly #reserve = new Set<Socket>();
+  readonly #logAddress: RejectionLog;
+  readonly #logPieces: RejectionLog;
+  readonly #logProcess: RejectionLog;
+  /** How many connections of proxies were accepted, each of which has a key of its own. */
+  #proxyConnections = 0;
+  /** How many are idle or in use. */
+  #served = 0;
+  #openRequests = 0;
+  /** How many rejected connections have asked for a handshake in the second that began at `#secondMs`. */
+  #handshakes = 0;
+  #secondMs = 0;
+  /** Called when the last of `#sockets` has closed; undefined until `awaitEnd` waits for that. */
+  #onEmpty: (() => void) | undefined;
 
-  const throttle = new ReadThrottle({
-    limits,
-    charge: admission.charge,
-    onResume: (key) => pacer.beginOne(key),
-    onCut(connection) {
-      admission.count("pieces");
-      const text = "connections were cut, because they sent bodies in too many pieces";
-      logPieces((rejected) => logger?.warn({ remoteAddress: connection.address, rejected }, text));
-    },
-  });
-  const pacer = createSessionPacer({
-    pauseMs: limits.readPauseMs,
-    maxWaitMs: limits.sessionWaitMs,
-    isPaused: (key) => throttle.isPaused(key),
-  });
+  constructor(options: ConnectionsOptions) {
+    const { limits, admission, proxies, behindProxy = false, hasTls, logger } = options;
+    this.#limits = limits;
+    this.#admission = admission;
+    this.#proxies = proxies;
+    this.#behindProxy = behindProxy;
+    this.#hasTls = hasTls;
+    this.#logger = logger;
+    this.#room = limits.connections - Math.min(limits.reservedConnections, Math.floor(limits.connections / 20));
+    this.#logAddress = createRejectionLog(() => admission.counts.address_connections);
+    this.#logPieces = createRejectionLog(() => admission.counts.pieces);
+    this.#logProcess = createRejectionLog(() => admission.counts.connections);
+    this.#throttle = new ReadThrottle({
+      limits,
+      charge: (key, costMs) => admission.charge(key, costMs),
+      onResume: (key) => this.#pacer.beginOne(key),
+      onCut: (connection) => this.#countPieces(connection),
+    });
+    this.#pacer = createSessionPacer({
+      pauseMs: limits.readPauseMs,
+      maxWaitMs: limits.sessionWaitMs,
+      isPaused: (key) => this.#throttle.isPaused(key),
+    });
+    this.#host = {
+      budgets: options.budgets,
+      maxWaitMs: limits.maxWaitMs,
+      waitAgain: (request, run) => admission.waitAgain(request, run),
+      limits,
+      takesStream: options.takesStream,
+      chargeRead: (connection, costUs, isRefused) => this.#throttle.charge(connection, costUs, isRefused),
+      onClose: (request) => this.#endRequest(request),
+    };
+  }
 
-  const host: RequestHost = {
-    budgets: options.budgets,
-    maxWaitMs: limits.maxWaitMs,
-    waitAgain: admission.waitAgain,
-    limits,
-    takesStream: options.takesStream,
-    chargeRead: (connection, costUs, isRefused) => throttle.charge(connection, costUs, isRefused),
-    onClose({ key, connection }) {
-      openRequests--;
-      admission.close(key);
-      if (--connection.open === 0 && !connection.isClosed) idle.add(connection);
-    },
-  };
+  /**
+   * Accepts a connection; undefined if it was cut, because it is one too many.
+   *
+   * @param isOverLimit whether its address has as many as it may have, also in other processes
+   */
+  accept(socket: Socket, isOverLimit = false): Connection | undefined {
+    this.#admission.noteConnection();
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) {
+      socket.destroy();
+      return undefined;
+    }
+    const address = addressKey(remoteAddress);
+    const rejection = isOverLimit ? "address_connections" : this.#findRejection(address);
+    const connection =
+      rejection === undefined ? this.#serve(socket, remoteAddress, address) : this.#reject(socket, rejection, address);
+    if (connection === undefined) return undefined;
+    const ends = endsOf(socket);
+    this.#byEnds.set(ends, connection);
+    socket.once("close", () => this.#byEnds.get(ends) === connection && this.#byEnds.delete(ends));
+    return connection;
+  }
 
-  const isProxy = (address: string) => behindProxy || (proxies !== undefined && isTrustedProxy(address, proxies));
+  /** Finds the connection of a socket. */
+  of(socket: Ends): Connection | undefined {
+    return this.#byEnds.get(endsOf(socket));
+  }
 
-  function findRejection(address: string): ConnectionReason | undefined {
-    if (!behindProxy && (perAddress.get(address) ?? 0) >= limits.connectionsPerAddress) return "address_connections";
-    if (served < room) return undefined;
-    const [idlest] = idle;
+  /**
+   * Begins to read a connection, as soon as its address may be read. Its socket must not be read until then.
+   */
+  beginReading(socket: Socket, begin: () => void): void {
+    const key = this.of(socket)?.key;
+    if (key !== undefined && (this.#pacer.isBusy(key) || this.#throttle.isPaused(key)))
+      this.#pacer.begin(key, socket, begin);
+    else begin();
+  }
+
+  /** Charges a connection for a request that is sent ahead of the response before it. */
+  chargeAhead(connection: Connection): void {
+    this.#throttle.charge(connection, AHEAD_US);
+  }
+
+  /** Charges a connection for a request that is not answered. */
+  chargeIgnored(connection: Connection): void {
+    this.#throttle.charge(connection, IGNORED_US);
+  }
+
+  /** Charges a connection for a stream that is refused. */
+  chargeRefused(connection: Connection): void {
+    this.#throttle.charge(connection, AHEAD_US, true);
+  }
+
+  /** Notes a connection that was cut because the process has as many as it may have. */
+  noteCut(): void {
+    this.#countRejection("connections", undefined);
+  }
+
+  /** Opens a request for a target. */
+  begin(
+    connection: Connection,
+    target: string,
+    headers: IncomingHttpHeaders,
+    remoteAddress: string | undefined,
+  ): OpenRequest {
+    const named = connection.isProxy ? findForwardedAddress(remoteAddress, headers, this.#proxies) : undefined;
+    const key = named === undefined ? connection.key : addressKey(named);
+    this.#openRequests++;
+    this.#admission.open(key);
+    if (connection.open++ === 0) this.#idle.delete(connection);
+    return new OpenRequest(key, target, findCallersTimeout(headers), connection, this.#host);
+  }
+
+  /** How many requests are open. */
+  countRequests(): number {
+    return this.#openRequests;
+  }
+
+  /** How many connections are open, without those of the reserve. */
+  count(): number {
+    return this.#sockets.size;
+  }
+
+  /** Cuts the connections of the reserve. */
+  closeReserve(): void {
+    for (const socket of this.#reserve) socket.destroy();
+  }
+
+  /** Resolves when all connections have closed, at the latest after `graceMs`. */
+  async awaitEnd(graceMs: number): Promise<void> {
+    if (this.#sockets.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, graceMs);
+      this.#onEmpty = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Cuts all connections. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #findRejection(address: string): ConnectionReason | undefined {
+    if (!this.#behindProxy && (this.#perAddress.get(address) ?? 0) >= this.#limits.connectionsPerAddress)
+      return "address_connections";
+    if (this.#served < this.#room) return undefined;
+    const [idlest] = this.#idle;
     if (idlest === undefined) return "connections";
     // A session of HTTP/2 takes a moment to end, so it is counted as closed before.
-    release(idlest);
+    this.#release(idlest);
     idlest.end();
     return undefined;
   }
 
-  function serve(socket: Socket, remoteAddress: string, address: string): Connection {
-    const isOfProxy = isProxy(remoteAddress);
-    const key = isOfProxy ? `connection ${++accepted}` : address;
-    const connection = new Connection(socket, { key, address, isProxy: isOfProxy, rejection: undefined });
-    throttle.add(connection);
-    served++;
-    perAddress.set(address, (perAddress.get(address) ?? 0) + 1);
-    idle.add(connection);
-    sockets.add(socket);
+  #serve(socket: Socket, remoteAddress: string, address: string): Connection {
+    const isProxy = this.#isProxy(remoteAddress);
+    const key = isProxy ? `connection ${++this.#proxyConnections}` : address;
+    const connection = new Connection(socket, { key, address, isProxy, rejection: undefined });
+    this.#throttle.add(connection);
+    this.#served++;
+    this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1);
+    this.#idle.add(connection);
+    this.#sockets.add(socket);
     socket.once("close", () => {
-      release(connection);
-      throttle.remove(connection);
-      sockets.delete(socket);
-      if (sockets.size === 0) onEmpty?.();
+      this.#release(connection);
+      this.#throttle.remove(connection);
+      this.#sockets.delete(socket);
+      if (this.#sockets.size === 0) this.#onEmpty?.();
     });
     return connection;
   }
 
-  function release(connection: Connection): void {
-    if (connection.isClosed) return;
-    connection.isClosed = true;
-    served--;
-    idle.delete(connection);
-    const count = perAddress.get(connection.address) ?? 0;
-    if (count > 1) perAddress.set(connection.address, count - 1);
-    else perAddress.delete(connection.address);
+  #isProxy(address: string): boolean {
+    return this.#behindProxy || (this.#proxies !== undefined && isTrustedProxy(address, this.#proxies));
   }
 
-  function reject(socket: Socket, reason: ConnectionReason, address: string): Connection | undefined {
-    countRejection(reason, socket.remoteAddress);
-    if (reserve.size >= limits.reservedConnections || (options.hasTls && !mayShakeHands())) {
+  #endRequest({ key, connection }: OpenRequest): void {
+    this.#openRequests--;
+    this.#admission.close(key);
+    if (--connection.open === 0 && !connection.isClosed) this.#idle.add(connection);
+  }
+
+  #release(connection: Connection): void {
+    if (connection.isClosed) return;
+    connection.isClosed = true;
+    this.#served--;
+    this.#idle.delete(connection);
+    const count = this.#perAddress.get(connection.address) ?? 0;
+    if (count > 1) this.#perAddress.set(connection.address, count - 1);
+    else this.#perAddress.delete(connection.address);
+  }
+
+  #reject(socket: Socket, reason: ConnectionReason, address: string): Connection | undefined {
+    this.#countRejection(reason, socket.remoteAddress);
+    if (this.#reserve.size >= this.#limits.reservedConnections || (this.#hasTls && !this.#mayShakeHands())) {
       socket.destroy();
       return undefined;
     }
-    reserve.add(socket);
-    const timer = setTimeout(() => socket.destroy(), limits.reservedConnectionMs);
+    this.#reserve.add(socket);
+    const timer = setTimeout(() => socket.destroy(), this.#limits.reservedConnectionMs);
     socket.once("close", () => {
       clearTimeout(timer);
-      reserve.delete(socket);
+      this.#reserve.delete(socket);
     });
     const connection = new Connection(socket, { key: address, address, isProxy: false, rejection: reason });
     connection.isClosed = true;
@@ -143,107 +282,37 @@ export function createConnections(options: ConnectionsOptions) {
   }
 
   // A handshake costs a millisecond, so few are made for connections that are too many.
-  function mayShakeHands(): boolean {
+  #mayShakeHands(): boolean {
     const nowMs = performance.now();
-    if (nowMs - secondMs >= SECOND_MS) {
-      secondMs = nowMs;
-      handshakes = 0;
+    if (nowMs - this.#secondMs >= SECOND_MS) {
+      this.#secondMs = nowMs;
+      this.#handshakes = 0;
     }
-    return handshakes++ < limits.rejectedHandshakes;
+    return this.#handshakes++ < this.#limits.rejectedHandshakes;
   }
 
-  function countRejection(reason: ConnectionReason, address: string | undefined): void {
-    admission.count(reason);
+  #countRejection(reason: ConnectionReason, address: string | undefined): void {
+    this.#admission.count(reason);
     if (reason === "connections") {
+      const { connections: limit } = this.#limits;
       const text = "connections were rejected: as many are open as the process may have";
-      logProcess((rejected) => logger?.warn({ limit: limits.connections, rejected }, text));
+      this.#logProcess((rejected) => this.#logger?.warn({ limit, rejected }, text));
       return;
     }
+    const { connectionsPerAddress: limit } = this.#limits;
     const remoteAddress = address && unmapAddress(address);
     const text = "connections of an address were rejected";
-    logAddress((rejected) => logger?.warn({ remoteAddress, limit: limits.connectionsPerAddress, rejected }, text));
+    this.#logAddress((rejected) => this.#logger?.warn({ remoteAddress, limit, rejected }, text));
   }
 
-  return {
-    /**
-     * Accepts a connection; undefined if it was cut, because it is one too many.
-     *
-     * @param isOverLimit whether its address has as many as it may have, also in other processes
-     */
-    accept(socket: Socket, isOverLimit = false): Connection | undefined {
-      admission.noteConnection();
-      const { remoteAddress } = socket;
-      if (remoteAddress === undefined) {
-        socket.destroy();
-        return undefined;
-      }
-      const address = addressKey(remoteAddress);
-      const rejection = isOverLimit ? "address_connections" : findRejection(address);
-      const connection =
-        rejection === undefined ? serve(socket, remoteAddress, address) : reject(socket, rejection, address);
-      if (connection === undefined) return undefined;
-      const ends = endsOf(socket);
-      byEnds.set(ends, connection);
-      socket.once("close", () => byEnds.get(ends) === connection && byEnds.delete(ends));
-      return connection;
-    },
-    /** Finds the connection of a socket. */
-    of: (socket: Ends): Connection | undefined => byEnds.get(endsOf(socket)),
-    /**
-     * Begins to read a connection, as soon as its address may be read. Its socket must not be read until then.
-     */
-    beginReading(socket: Socket, begin: () => void): void {
-      const key = byEnds.get(endsOf(socket))?.key;
-      if (key !== undefined && (pacer.isBusy(key) || throttle.isPaused(key))) pacer.begin(key, socket, begin);
-      else begin();
-    },
-    /** Charges a connection for a request that is sent ahead of the response before it. */
-    chargeAhead: (connection: Connection) => throttle.charge(connection, AHEAD_US),
-    /** Charges a connection for a request that is not answered. */
-    chargeIgnored: (connection: Connection) => throttle.charge(connection, IGNORED_US),
-    /** Charges a connection for a stream that is refused. */
-    chargeRefused: (connection: Connection) => throttle.charge(connection, AHEAD_US, true),
-    /** Notes a connection that was cut because the process has as many as it may have. */
-    noteCut: () => countRejection("connections", undefined),
-    /** Opens a request for a target. */
-    begin(
-      connection: Connection,
-      target: string,
-      headers: IncomingHttpHeaders,
-      remoteAddress: string | undefined,
-    ): OpenRequest {
-      const named = connection.isProxy ? findForwardedAddress(remoteAddress, headers, proxies) : undefined;
-      const key = named === undefined ? connection.key : addressKey(named);
-      openRequests++;
-      admission.open(key);
-      if (connection.open++ === 0) idle.delete(connection);
-      return new OpenRequest(key, target, findCallersTimeout(headers), connection, host);
-    },
-    /** How many requests are open. */
-    countRequests: () => openRequests,
-    /** How many connections are open, without those of the reserve. */
-    count: () => sockets.size,
-    /** Cuts the connections of the reserve. */
-    closeReserve(): void {
-      for (const socket of reserve) socket.destroy();
-    },
-    /** Resolves when all connections have closed, at the latest after `graceMs`. */
-    async awaitEnd(graceMs: number): Promise<void> {
-      if (sockets.size === 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, graceMs);
-        onEmpty = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    },
-    /** Cuts all connections. */
-    cut(): void {
-      for (const socket of sockets) socket.destroy();
-    },
-  };
+  #countPieces({ address: remoteAddress }: Connection): void {
+    this.#admission.count("pieces");
+    const text = "connections were cut, because they sent bodies in too many pieces";
+    this.#logPieces((rejected) => this.#logger?.warn({ remoteAddress, rejected }, text));
+  }
 }
+
+type RejectionLog = ReturnType<typeof createRejectionLog>;
 
 /** Both ends of a connection. */
 export type Ends = Pick<Socket, "remoteAddress" | "remotePort" | "localAddress">;

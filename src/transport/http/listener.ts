@@ -186,7 +186,11 @@ export function createListener(options: ListenerOptions) {
     start(): void {
       // Running out of file descriptors is reported here and must not end the process.
       const { onAcceptError = (err: Error) => logger?.error({ err }, "accepting a connection failed") } = options;
-      options.port.accept(onConnection, { onError: onAcceptError, onDrop: connections.noteCut }, limits.connections);
+      options.port.accept(
+        onConnection,
+        { onError: onAcceptError, onDrop: () => connections.noteCut() },
+        limits.connections,
+      );
     },
 
     /**

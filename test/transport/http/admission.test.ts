@@ -2,12 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createLogger } from "../../../src/telemetry/logger.js";
-import {
-  type Admission,
-  createAdmission,
-  findCallersTimeout,
-  type LateReason,
-} from "../../../src/transport/http/admission.js";
+import { Admission, findCallersTimeout, type LateReason } from "../../../src/transport/http/admission.js";
 import { defaultLimits, type Limits } from "../../../src/transport/http/limits.js";
 import { standStill } from "../../support/stand-still.js";
 
@@ -58,7 +53,7 @@ function put(admission: Admission, log: Log, key: string, given: Given = {}): vo
 function start(limits: Partial<Limits> = {}) {
   const log = new Log();
   const logger = createLogger("warn", { write: (line) => log.warnings.push(line) });
-  return { admission: createAdmission({ limits: { ...defaultLimits, ...limits }, logger }), log };
+  return { admission: new Admission({ limits: { ...defaultLimits, ...limits }, logger }), log };
 }
 
 async function untilOver(log: Log, count: number): Promise<number> {

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { BlockList, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createAdmission } from "../../../src/transport/http/admission.js";
+import { Admission } from "../../../src/transport/http/admission.js";
 import { ByteBudget } from "../../../src/transport/http/byte-budget.js";
-import { createConnections } from "../../../src/transport/http/connections.js";
+import { Connections } from "../../../src/transport/http/connections.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { createBudgets, type OpenRequest } from "../../../src/transport/http/open-request.js";
 
@@ -23,9 +23,9 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
   const addresses = new BlockList();
   if (proxy !== undefined) addresses.addAddress(proxy);
   const budgets = createBudgets(limits);
-  const connections = createConnections({
+  const connections = new Connections({
     ...{ limits, budgets, behindProxy, hasTls: false, takesStream: () => false },
-    admission: createAdmission({ limits }),
+    admission: new Admission({ limits }),
     proxies: proxy === undefined ? undefined : { addresses, header: "X-Forwarded-For" },
   });
   let port = 0;
