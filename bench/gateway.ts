@@ -6,7 +6,7 @@
 //   node --import tsx bench/gateway.ts [--rounds 5] [--seconds 2]
 import { EventEmitter } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,13 @@ import {
 import { groupToProto } from "../src/iam/groups/group.js";
 import type { Handlers } from "../src/pipeline/handlers.js";
 import { createMethodTable, serve } from "../src/pipeline/method-table.js";
-import { createGateway } from "../src/transport/rest/gateway.js";
+import { createBudgets } from "../src/transport/http/budgets.js";
+import { Connection } from "../src/transport/http/connection.js";
+import { defaultLimits } from "../src/transport/http/limits.js";
+import { createRecords } from "../src/transport/http/records.js";
+import { type BodySource, Request, type RequestHandlers, type RequestHost } from "../src/transport/http/request.js";
+import { Gateway } from "../src/transport/rest/gateway.js";
+import { createServe } from "../src/transport/serve.js";
 import { childUid, groupRow, rootUid } from "../test/support/rows.js";
 import { judge, median } from "./figures.js";
 import { freePort, pinSelf, type Running, requireTools, runLoad, startServer } from "./processes.js";
@@ -61,15 +67,25 @@ const byName = new Map([...views.values()].map((view) => [view.name, view]));
 
 const reads: Workload = { name: "GET", requests: [...views.keys()].map((uid) => prepareRequest("GET", uid, uid)) };
 const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) => prepareRequest("POST", root, uid)) };
-const gateway = createGateway({
-  methods: createMethodTable([serve(GroupsService, handlers())]).values(),
+const serving = createServe({
   // Through a promise, as the pipeline is.
   authenticateCaller: () => undefined,
   invoke: async (method, call, _principal, given) =>
     method.handler(typeof given === "function" ? given() : given, call),
-  clock: Date.now,
-  errorDomain: "iam.test",
+  async *invokeStream() {},
+  ...{ clock: Date.now, errorDomain: "iam.test", limits: defaultLimits, onInternalError() {} },
 });
+const gateway = new Gateway({
+  methods: createMethodTable([serve(GroupsService, handlers())]).values(),
+  serve: serving,
+});
+const records = createRecords({ proxies: undefined, observers: [], identify() {} });
+const connection = new Connection(new Socket(), { key: "a", address: "a", isProxy: false, rejection: undefined });
+const host: RequestHost & RequestHandlers = {
+  ...{ budgets: createBudgets(defaultLimits), maxWaitMs: 5_000, limits: defaultLimits, takesStream: () => false },
+  waitAgain: (_request, run) => run(),
+  ...{ chargeRead() {}, onClose() {}, handle() {}, refuse() {}, onError() {} },
+};
 
 pinSelf();
 const scratch = mkdtempSync(join(tmpdir(), "arbor-gateway-"));
@@ -164,42 +180,69 @@ function answerBatch(requests: readonly Prepared[], from: number): Promise<void>
     for (let i = from; i < from + CONCURRENT; i++) {
       const request = requests[i % requests.length];
       if (request === undefined) throw new Error("there is nothing to ask");
-      const req = buildRequest(request);
-      const res = buildResponse((status, text) => {
+      const asked = new MemoryRequest(request, (status, text) => {
         if (status !== 200 || text !== request.answer) reject(new Error(`${request.url}: ${status} ${text}`));
         if (--open === 0) resolve();
       });
-      gateway.handle(req as unknown as IncomingMessage, res as unknown as ServerResponse);
+      records.begin(asked);
+      gateway.handle(asked);
       if (request.body === undefined) continue;
-      req.emit("data", request.body);
-      req.emit("end");
+      asked.body.emit("data", request.body);
+      asked.body.emit("end");
     }
   });
 }
 
-// The members of a request and a response that the gateway uses.
-function buildRequest({ method, url, body }: Prepared) {
-  const headers = {
-    host: "127.0.0.1",
-    accept: "application/json",
-    ...(body && { "content-type": "application/json", "content-length": String(body.length) }),
-  };
-  return Object.assign(new EventEmitter(), { method, url, headers, httpVersionMajor: 1, complete: true });
-}
+// A request that came by no connection.
+class MemoryRequest extends Request {
+  readonly method: string;
+  readonly url: string;
+  readonly fields: Record<string, string>;
+  readonly rawFields = [];
+  readonly httpVersion = "1.1";
+  readonly isEncrypted = false;
+  readonly socketAddress = "a";
+  readonly isBodyWhole = true;
+  readonly mayHaveBody: boolean;
+  readonly body = new EventEmitter() as BodySource;
+  readonly #onEnd: (status: number, text: string) => void;
 
-function buildResponse(onEnd: (status: number, text: string) => void) {
-  let status = 0;
-  return {
-    headersSent: false,
-    destroyed: false,
-    writeHead(given: number) {
-      status = given;
-    },
-    end: (text: string) => onEnd(status, text),
-    destroy() {},
-  };
-}
+  constructor({ method, url, body }: Prepared, onEnd: (status: number, text: string) => void) {
+    super("a", Number.POSITIVE_INFINITY, connection, host);
+    this.method = method;
+    this.url = url;
+    this.mayHaveBody = body !== undefined;
+    this.fields = {
+      host: "127.0.0.1",
+      accept: "application/json",
+      ...(body && { "content-type": "application/json", "content-length": String(body.length) }),
+    };
+    this.#onEnd = onEnd;
+  }
 
+  protected get sink(): never {
+    throw new TypeError("there is no response");
+  }
+
+  override get isGone(): boolean {
+    return false;
+  }
+
+  override get headersSent(): boolean {
+    return false;
+  }
+
+  sendWhole(status: number, _fields: object, body: string | Uint8Array): void {
+    this.#onEnd(status, String(body));
+    this.close(status, true);
+  }
+
+  discardBody(): void {}
+  protected sendHead(): void {}
+  endWithTrailers(): void {}
+  abort(): void {}
+  cutOff(): void {}
+}
 /** Processor time of one request to node:http, in microseconds, under load for some seconds. */
 async function peerUs(server: Running, url: string, seconds: number): Promise<number> {
   const before = server.cpuUs();

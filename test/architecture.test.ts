@@ -85,10 +85,32 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc",
     "node:",
   ],
-  "transport/rest": [...frontEnd, "telemetry", "@connectrpc", "leven"],
-  "transport/rpc": [...frontEnd, "telemetry", "#gen/google/rpc", "#gen/grpc", "#gen/health", "@connectrpc"],
+  "transport/protocol": [...frontEnd, "@connectrpc"],
+  "transport/rest": [
+    ...["transport/http", "transport/protocol", "types:transport/serve", "codec", "kernel", "types:pipeline"],
+    ...["@bufbuild/protobuf", "leven"],
+  ],
+  "transport/services": [
+    "kernel",
+    "pipeline",
+    "#gen/google/rpc",
+    "#gen/grpc",
+    "#gen/health",
+    "@bufbuild/protobuf",
+    "@connectrpc/connect",
+    "node:events",
+  ],
   "transport/openapi": [...frontEnd, "#gen/google/rpc"],
-  transport: ["transport/rpc", "transport/http", "codec", "kernel", "pipeline", "telemetry", "node:"],
+  transport: [
+    "transport/protocol",
+    "transport/services",
+    "transport/http",
+    "codec",
+    "kernel",
+    "pipeline",
+    "telemetry",
+    "@bufbuild/protobuf",
+  ],
   // With a token, over the network: what loads no store and no native module.
   "cli/remote": [
     "audit/chain",
@@ -155,7 +177,7 @@ test("rooms import only what their row of the table allows", () => {
 
 test("an import that a room may not have is found", () => {
   const planted: readonly (readonly [file: string, target: string, typesOnly: boolean])[] = [
-    ["src/transport/rest/gateway.ts", "transport/rpc/grpc", true],
+    ["src/transport/rest/gateway.ts", "transport/rpc", true],
     ["src/transport/rest/gateway.ts", "iam/groups/group", false],
     ["src/iam/groups/group.ts", "registry/repos/repo", true],
     ["src/iam/groups/group.ts", "store/transaction", false],

@@ -17,8 +17,8 @@ import { type FamilySamples, readHistogram, readValue, readValues, type Source }
 import { codeOfStatus, protocolNames, type RequestObserver, requestProtocols } from "../telemetry/request-record.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import type { Limits } from "../transport/http/limits.js";
-import type { ExtraService } from "../transport/rpc/connect-handlers.js";
 import type { Server } from "../transport/server.js";
+import type { ExtraService } from "../transport/services/extra-service.js";
 
 export const DEFAULT_METRICS_ADDRESS: ListenAddress = { host: "127.0.0.1", port: 9464 };
 

@@ -50,6 +50,8 @@ interface DeclaredMethod {
   readonly formerPaths?: readonly FormerPath[];
   /** The HTTP rule in place of the option google.api.http; null for none. */
   readonly http?: HttpRule | null;
+  /** Whether its calls have no spans, as those of health checks, which are many and say nothing. */
+  readonly isUntraced?: boolean;
   /** Set for a mounted method, whose handler runs outside the unit of work and whose errors are those of connect. */
   readonly mounted?: MountedService;
 }

@@ -1,12 +1,4 @@
 // Chooses the front end of a request by its path and content type, after the checks that all protocols share.
-import type { IncomingMessage, ServerResponse } from "node:http";
-import {
-  constants,
-  Http2ServerRequest,
-  Http2ServerResponse,
-  type IncomingHttpHeaders,
-  type ServerHttp2Stream,
-} from "node:http2";
 import { httpStatusOf, retryAfterOf } from "../codec/error-json.js";
 import {
   type ApiError,
@@ -29,37 +21,30 @@ import type { Cors } from "./http/cors.js";
 import { simplifyGrpcType } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
 import { combineField, countFields, type FieldCounts, type HostCheck } from "./http/host.js";
-import {
-  type HttpRequest,
-  type HttpResponse,
-  restMethodOf,
-  socketAddressOf,
-  toOriginForm,
-} from "./http/http-message.js";
-import type { StreamRequest } from "./http/http2.js";
-import { resetStream } from "./http/http2-end.js";
 import type { TrustedProxies } from "./http/peer-address.js";
-import { attachRecord, createRecords, pathOf } from "./http/request-record.js";
-import { formatStatusJson, sendGrpcStatus, sendJson } from "./http/send.js";
+import { createRecords } from "./http/records.js";
+import type { Request } from "./http/request.js";
+import { formatStatusJson, sendJson } from "./http/send.js";
 import { formatRouteName, type Web } from "./http/web-routes.js";
-import { type Connect, noSuchMethod } from "./rpc/connect.js";
-import type { GrpcUnary } from "./rpc/grpc.js";
+import type { Rpc } from "./rpc.js";
 
 /** Answers requests that are neither RPC nor for the routes of the server itself. */
 export interface RestHandler {
   /** Answers. Must not throw. */
-  handle(req: HttpRequest, res: HttpResponse, record?: RequestRecord): void;
+  handle(request: Request): void;
+
+  /** Answers with an error, before anything of a request is read. Must not throw. */
+  refuse(request: Request, cause: ApiError): void;
 
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
-  methodsAt?(path: string): string | undefined;
+  methodsAt(path: string): string | undefined;
 
-  /** Whether a path is served for a method. */
-  serves?(method: string, path: string): boolean;
+  /** Whether a path is served for the method of a request. */
+  serves(request: Request, path: string): boolean;
 }
 
 export interface DispatchOptions {
-  readonly grpc: GrpcUnary;
-  readonly connect: Connect;
+  readonly rpc: Rpc;
   readonly fixedRoutes: RouteGroup;
   /** Pages, redirects and the endpoints of OAuth. */
   readonly web: Web;
@@ -67,10 +52,6 @@ export interface DispatchOptions {
   readonly hosts: HostCheck;
   readonly errorDomain: string;
   readonly proxies: TrustedProxies | undefined;
-  /** How long the body of a request may take, in milliseconds. */
-  readonly requestMs: number;
-  /** How long a request may wait for its turn, in milliseconds. */
-  readonly maxWaitMs: number;
   /** Called with the record of each request when its response has closed. */
   readonly observers: readonly RequestObserver[];
   /** Lets scripts of other origins read responses; without it they cannot. */
@@ -99,75 +80,68 @@ interface FrontEnd {
   methodsOf(path: string): string | undefined;
 
   /** Answers a request that it accepts. */
-  handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): void;
+  handle(request: Request, path: string): void;
 
   /** Answers with an error, in the form of the protocol, a request of which nothing was read. */
-  refuse(req: HttpRequest, res: HttpResponse, path: string, cause: ApiError, record: RequestRecord): void;
+  refuse(request: Request, path: string, cause: ApiError): void;
 }
 
 // The front ends in their order: the first that accepts a request answers it, and the last one accepts all. Templates of
-// REST may match any path, so it comes last. gRPC on HTTP/2 begins in routeGrpc, because its unary calls need no
-// request and response objects.
+// REST may match any path, so it comes last.
 function listFrontEnds(
-  { connect, fixedRoutes, web, gateway, errorDomain }: DispatchOptions,
+  { rpc, fixedRoutes, web, gateway, errorDomain }: DispatchOptions,
   routeAt: (path: string) => string | undefined,
 ): readonly FrontEnd[] {
-  const refuseByStatus: FrontEnd["refuse"] = (_req, res, _path, cause, record) => {
-    const error = connectErrorFrom(cause, errorDomain);
-    if (record.protocol !== "http") record.setFailure(error.code, cause.rejection);
-    const retryAfter = retryAfterOf(error);
-    const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
-    sendJson(res, httpStatusOf(error.code), formatStatusJson(error), headers);
-  };
-  const rpc: FrontEnd = {
-    accepts: connect.serves,
+  const methods: FrontEnd = {
+    accepts: (path) => rpc.serves(path),
     protocolOf: (contentType) => grpcProtocolOf(contentType) ?? "connect",
-    nameOf: connect.nameOf,
-    methodsOf: connect.methodsOf,
-    handle: connect.handle,
-    refuse: connect.refuse,
+    nameOf: (path) => rpc.nameOf(path),
+    methodsOf: (path) => rpc.methodsOf(path),
+    handle: (request, path) => rpc.handle(request, path),
+    refuse: (request, path, cause) => rpc.refuse(request, path, cause),
   };
   const unknownGrpc: FrontEnd = {
+    ...methods,
     accepts: (_path, contentType) => grpcProtocolOf(contentType) !== undefined,
-    protocolOf: rpc.protocolOf,
     nameOf: () => undefined,
     methodsOf: () => undefined,
-    handle: (req, res, path, record) => unknownGrpc.refuse(req, res, path, noSuchMethod(path), record),
-    refuse(req, res, _path, cause) {
-      sendGrpcStatus(res, req.headers["content-type"] ?? "", connectErrorFrom(cause, errorDomain));
-    },
   };
   const pages: FrontEnd = {
     // Without a path, protocols that differ in their paths are not told apart.
     accepts: (path) => path === "" || routeAt(path) !== undefined,
     protocolOf: () => "http",
     nameOf: routeAt,
-    methodsOf: web.allowed,
-    handle(req, res, path, record) {
-      if (fixedRoutes.handle(req.method ?? "", path, res) || web.handle(req, res, path, record)) return;
+    methodsOf: (path) => web.allowed(path),
+    handle(request, path) {
+      if (fixedRoutes.handle(request, path) || web.handle(request, path)) return;
       // Not every path below one that ends in `/*` has a page.
-      record.protocol = "rest";
-      record.method = undefined;
-      rest.handle(req, res, path, record);
+      request.record.protocol = "rest";
+      request.record.method = undefined;
+      rest.handle(request, path);
     },
-    refuse: refuseByStatus,
+    refuse(request, _path, cause) {
+      const error = connectErrorFrom(cause, errorDomain);
+      const retryAfter = retryAfterOf(error);
+      const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+      sendJson(request, httpStatusOf(error.code), formatStatusJson(error), headers);
+    },
   };
   const rest: FrontEnd = {
     accepts: () => true,
     protocolOf: () => "rest",
     // To match templates takes longer than a rejection may.
     nameOf: () => undefined,
-    methodsOf: (path) => gateway.methodsAt?.(path),
-    handle(req, res, path, record) {
+    methodsOf: (path) => gateway.methodsAt(path),
+    handle(request, path) {
       // A call of an unknown method over Connect has no other mark than its path.
-      if (req.method === "POST" && isRpcPath(path) && gateway.serves?.(restMethodOf(req), path) !== true) {
-        record.protocol = "connect";
-        connect.rejectUnknown(res, path, record);
-      } else gateway.handle(req, res, record);
+      if (request.method === "POST" && isRpcPath(path) && !gateway.serves(request, path)) {
+        request.record.protocol = "connect";
+        rpc.rejectUnknown(request, path);
+      } else gateway.handle(request);
     },
-    refuse: refuseByStatus,
+    refuse: (request, _path, cause) => gateway.refuse(request, cause),
   };
-  return [rpc, unknownGrpc, pages, rest];
+  return [methods, unknownGrpc, pages, rest];
 }
 
 // Finds the name of a route by the path of a request. A path that ends in `/*` is that of all paths below it. The lookup is
@@ -189,14 +163,12 @@ const PREFLIGHT = "preflight";
 
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions) {
-  const { grpc, connect, fixedRoutes, web, hosts, proxies, observers, cors } = options;
+  const { rpc, fixedRoutes, web, hosts, proxies, observers, cors } = options;
   const routes = createRouteNames(fixedRoutes.paths);
   const frontEnds = listFrontEnds(options, (path) => routes.find(path) ?? web.nameOf(path));
   const records = createRecords({ proxies, observers, identify });
   // One object for all requests: it is filled and read synchronously.
   const counts: FieldCounts = { host: 0, authorization: 0 };
-
-  const bodyOf = (error: unknown) => formatStatusJson(connectErrorFrom(error, options.errorDomain));
 
   // Finds the front end of a request, and records its protocol and the name of its method.
   function identify(record: RequestRecord, path: string, contentType: string | undefined): FrontEnd {
@@ -214,127 +186,70 @@ export function createDispatch(options: DispatchOptions) {
     return undefined;
   }
 
-  function onHttp1(req: IncomingMessage, res: ServerResponse): void {
-    const { rawHeaders, headers } = req;
-    countFields(rawHeaders, counts);
-    if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
-    simplifyGrpcType(headers);
-    if (req.url?.charCodeAt(0) !== 47) req.url = toOriginForm(req.url ?? "");
-    const record = records.http(req, res, socketAddressOf(req));
-    const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? findTargetFault(req.url, req.method);
-    if (fault === undefined) route(req, res, record);
-    else rejectMalformed(req, res, fault, record);
+  function handle(request: Request): void {
+    const { fields } = request;
+    simplifyGrpcType(fields);
+    if (fields.host !== undefined || fields.authorization !== undefined) {
+      countFields(request.rawFields, counts);
+      if (counts.authorization > 1) fields.authorization = combineField(request.rawFields, "authorization");
+    } else counts.host = 0;
+    const record = records.begin(request);
+    const fault = findHostFault(request) ?? findTargetFault(request);
+    if (fault === undefined) route(request, record);
+    else rejectMalformed(request, record, fault);
   }
 
-  function onHttp2Stream(request: StreamRequest): void {
-    const { headers, rawHeaders } = request;
-    const { host } = headers;
-    simplifyGrpcType(headers);
-    if (host !== undefined || headers.authorization !== undefined) {
-      countFields(rawHeaders, counts);
-      if (counts.authorization > 1) headers.authorization = combineField(rawHeaders, "authorization");
-    }
-    const fault =
-      hosts.http2(headers[":authority"], host, counts.host) ?? findTargetFault(headers[":path"], headers[":method"]);
-    if (grpcProtocolOf(headers["content-type"]) === "grpc") {
-      routeGrpc(request, fault);
-      return;
-    }
-    const { req, res } = createCompat(request);
-    const record = records.http(req, res, request.socketAddress);
-    if (fault === undefined) route(req, res, record);
-    else rejectMalformed(req, res, fault, record);
+  function findHostFault({ httpVersion, fields }: Request): string | undefined {
+    return httpVersion === "2"
+      ? hosts.http2(fields[":authority"], fields.host, counts.host)
+      : hosts.http1(fields.host, counts.host, httpVersion === "1.0" ? 0 : 1);
   }
 
-  function routeGrpc(request: StreamRequest, fault: string | undefined): void {
-    const { stream, headers } = request;
-    const path = headers[":path"] ?? "";
-    const record = records.stream(request);
-    if (fault !== undefined) {
-      grpc.reject(stream, invalidRequest(fault), record, headers["content-type"]);
-      return;
-    }
-    record.method = connect.nameOf(path);
-    const entry = isUnaryGrpc(headers) ? grpc.entryOf(path) : undefined;
-    if (entry !== undefined) {
-      grpc.handle(stream, headers, entry, record);
-    } else if (connect.serves(path)) {
-      const { req, res } = createCompat(request);
-      attachRecord(res, record);
-      connect.handle(req, res, path, record);
-    } else {
-      grpc.reject(stream, noSuchMethod(path), record, headers["content-type"]);
-    }
+  function route(request: Request, record: RequestRecord): void {
+    const { path } = record;
+    if (answersScript(request, () => methodsAt(path))) record.method = PREFLIGHT;
+    else identify(record, path, request.fields["content-type"]).handle(request, path);
   }
 
-  // Creates the request and response objects that Node's compatibility layer would create.
-  function createCompat({ stream, headers, rawHeaders, flags }: StreamRequest) {
-    const req = new Http2ServerRequest(stream, headers, {}, rawHeaders);
-    const res = new Http2ServerResponse(stream);
-    // The end of an empty body comes with the headers, before there is a listener.
-    if (stream.readableEnded) req.push(null);
-    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
-      limitBody(stream, req, options.requestMs);
-    }
-    return { req, res };
-  }
-
-  function refuseHttp1(req: IncomingMessage, res: ServerResponse, reason: RefusalReason): void {
-    simplifyGrpcType(req.headers);
-    const record = records.http(req, res, socketAddressOf(req));
-    refuse(req, res, refusalOf(reason), record);
-  }
-
-  function refuseStream(request: StreamRequest, reason: RefusalReason): void {
-    const { stream, headers } = request;
-    simplifyGrpcType(headers);
-    const error = refusalOf(reason);
-    if (grpcProtocolOf(headers["content-type"]) === "grpc") {
-      const record = records.stream(request);
-      identify(record, record.path, headers["content-type"]);
-      record.isEarly = true;
-      grpc.reject(stream, error, record, headers["content-type"]);
-      return;
-    }
-    const { req, res } = createCompat(request);
-    refuse(req, res, error, records.http(req, res, request.socketAddress));
+  // Scripts do not speak gRPC.
+  function answersScript(request: Request, methods: () => string | undefined): boolean {
+    if (cors === undefined || grpcProtocolOf(request.fields["content-type"]) === "grpc") return false;
+    return cors.answer(request, methods);
   }
 
   // Answers a request whose turn has not come, in the form of its protocol.
-  function refuse(req: HttpRequest, res: HttpResponse, cause: ApiError, record: RequestRecord): void {
-    const path = pathOf(toOriginForm(req.url ?? ""));
-    const frontEnd = identify(record, path, req.headers["content-type"]);
+  function refuse(request: Request, reason: RefusalReason): void {
+    simplifyGrpcType(request.fields);
+    const cause = refusalOf(reason);
+    const record = records.begin(request);
+    const { path } = record;
+    const frontEnd = identify(record, path, request.fields["content-type"]);
     record.isEarly = true;
     record.reason = cause.rejection;
     // The methods of REST take longer to find than a rejection may.
     const isRpc = requestProtocols[record.protocol].serves === "methods";
-    if (cors?.answer(req, res, () => (isRpc ? frontEnd.methodsOf(path) : undefined))) return;
-    frontEnd.refuse(req, res, path, cause, record);
+    if (answersScript(request, () => (isRpc ? frontEnd.methodsOf(path) : undefined))) return;
+    frontEnd.refuse(request, path, cause);
   }
 
   // The path is not used, because it may be that of another host.
-  function rejectMalformed(req: HttpRequest, res: HttpResponse, fault: string, record: RequestRecord): void {
+  function rejectMalformed(request: Request, record: RequestRecord, fault: string): void {
     record.reason = "malformed";
-    identify(record, "", req.headers["content-type"]).refuse(req, res, "", invalidRequest(fault), record);
-  }
-
-  function route(req: HttpRequest, res: HttpResponse, record: RequestRecord): void {
-    const path = pathOf(req.url ?? "");
-    if (cors?.answer(req, res, () => methodsAt(path))) record.method = PREFLIGHT;
-    else identify(record, path, req.headers["content-type"]).handle(req, res, path, record);
+    identify(record, "", request.fields["content-type"]).refuse(request, "", invalidRequest(fault));
   }
 
   return {
-    onHttp1,
-    refuseHttp1,
-    onHttp2Stream,
-    refuseStream,
+    /** Answers a request. */
+    handle,
+    /** Answers a request that is refused before its turn. */
+    refuse,
     /** Records what is rejected before it gets here. */
     records,
     /** Every value of `method` that the record of a request may have. */
-    methodNames: [...new Set([...connect.names, ...routes.all, ...web.names, PREFLIGHT])],
+    methodNames: [...new Set([...rpc.names, ...routes.all, ...web.names, PREFLIGHT])],
     /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
-    errorBody: (status: number): string => bodyOf((EARLY_ERRORS[status] ?? notHttp)()),
+    errorBody: (status: number): string =>
+      formatStatusJson(connectErrorFrom((EARLY_ERRORS[status] ?? notHttp)(), options.errorDomain)),
   };
 }
 
@@ -356,16 +271,6 @@ function grpcProtocolOf(contentType: string | undefined): "grpc" | "grpc-web" | 
   return contentType.charCodeAt(16) === 45 ? "grpc-web" : "grpc";
 }
 
-function isUnaryGrpc(headers: IncomingHttpHeaders): boolean {
-  return headers[":method"] === "POST" && GRPC_TYPES.has(headers["content-type"] ?? "");
-}
-
-const GRPC_TYPES: ReadonlySet<string> = new Set([
-  "application/grpc",
-  "application/grpc+proto",
-  "application/grpc+json",
-]);
-
 // `/package.Service/Method`: two segments, a dot within the first. A REST template may look so too.
 function isRpcPath(path: string): boolean {
   const slash = path.indexOf("/", 1);
@@ -375,16 +280,9 @@ function isRpcPath(path: string): boolean {
 }
 
 // A target must be a path, or `*` for OPTIONS: this service is no proxy.
-function findTargetFault(target: string | undefined, method: string | undefined): string | undefined {
-  if (target?.charCodeAt(0) === 47 || (target === "*" && method === "OPTIONS")) return undefined;
+function findTargetFault({ url, method }: Request): string | undefined {
+  if (url.charCodeAt(0) === 47 || (url === "*" && method === "OPTIONS")) return undefined;
   return "the request target must be a path";
-}
-
-function limitBody(stream: ServerHttp2Stream, req: Http2ServerRequest, requestMs: number): void {
-  const timer = setTimeout(() => resetStream(stream, constants.NGHTTP2_NO_ERROR), requestMs);
-  const clear = () => clearTimeout(timer);
-  req.once("end", clear);
-  stream.once("close", clear);
 }
 
 // A caller whose own timeout is over is told so.

@@ -1,43 +1,31 @@
-import { createTypeRegistry } from "../codec/type-registry.js";
-import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
-import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
-import type { Invoke } from "../pipeline/invoke.js";
-import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
 import type { Logger } from "../telemetry/logger.js";
 import type { RequestObserver } from "../telemetry/request-record.js";
 import { createDispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
 import { Admission, type RejectionCounts } from "./http/admission.js";
+import { createBudgets } from "./http/budgets.js";
 import { Connections } from "./http/connections.js";
 import { createCors } from "./http/cors.js";
 import { combineRoutes, createHealthCheck, createHealthRoutes, type RouteGroup } from "./http/health-routes.js";
 import { createHostCheck } from "./http/host.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
 import { type BoundPort, createListener, type OpenConnections, type OpenWork } from "./http/listener.js";
-import { createBudgets } from "./http/open-request.js";
 import type { TrustedProxies } from "./http/peer-address.js";
 import type { TlsIdentity } from "./http/protocol-detection.js";
 import { endServerSpan, type ServerSpans } from "./http/server-span.js";
 import { createWeb } from "./http/web-routes.js";
-import { createCompressor } from "./rpc/compression.js";
-import { createConnect } from "./rpc/connect.js";
-import type { ExtraService } from "./rpc/connect-handlers.js";
-import { createGrpcUnary } from "./rpc/grpc.js";
-import { createJsonCodec } from "./rpc/message-codec.js";
-import { createUnary } from "./rpc/unary.js";
+import { Rpc } from "./rpc.js";
+import type { Serve } from "./serve.js";
+import type { ExtraService } from "./services/extra-service.js";
 
 export interface ServerOptions {
   readonly methods: MethodTable;
-  readonly invoke: Invoke;
-  /** Called before the body is read. */
-  readonly authenticateCaller: AuthenticateCaller;
-  /** Runs methods that stream; without it the table must have none. */
-  readonly invokeStream?: InvokeStream | undefined;
+  /** Answers calls. */
+  readonly serve: Serve;
   /** Answers REST requests, and every path that nothing else serves. */
   readonly gateway: RestHandler;
-  readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
   readonly port: BoundPort;
@@ -115,7 +103,7 @@ export interface Server {
 
 /** Creates a server that does not serve yet. */
 export function createServer(options: ServerOptions): Server {
-  const { logger, errorDomain, methods, invoke, clock } = options;
+  const { logger, errorDomain } = options;
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
@@ -127,40 +115,21 @@ export function createServer(options: ServerOptions): Server {
   const log = accessLog === "off" ? undefined : createAccessLog(logger, accessLog);
   const observers = [...(log ? [log.observe] : []), ...(spans ? [endServerSpan] : []), ...(options.observers ?? [])];
   const admission = new Admission({ limits, logger });
-  const registry = createTypeRegistry([...methods.values()].filter(({ mounted }) => mounted === undefined));
-  const shared = {
-    spans,
-    methods,
-    invoke,
-    authenticateCaller: options.authenticateCaller,
-    invokeStream: options.invokeStream,
-    clock,
-    errorDomain,
-    limits,
-    registry,
-    jsonCodec: createJsonCodec(registry),
-    compressor: createCompressor(limits),
-    onInternalError,
-  };
-
-  const connect = createConnect({
-    ...{ ...shared, behindProxy, extraServices: options.extraServices ?? [] },
-    unary: createUnary(shared),
+  const extra = (options.extraServices ?? []).flatMap(({ entries }) => entries);
+  const rpc = new Rpc({
+    methods: new Map([...options.methods, ...extra.map((entry) => [entry.path, entry] as const)]),
+    ...{ serve: options.serve, errorDomain, limits },
   });
-  const cors = createCors(options.corsOrigins ?? [], options.corsHeaders);
   const dispatch = createDispatch({
-    grpc: createGrpcUnary(shared),
-    connect,
+    rpc,
     fixedRoutes: combineRoutes([createHealthRoutes(checkHealth), ...(options.extraRoutes ?? [])]),
-    web: createWeb({ ...shared, routes: options.webRoutes ?? [] }),
+    web: createWeb({ routes: options.webRoutes ?? [], errorDomain, spans, onInternalError }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,
     proxies: options.proxies,
-    requestMs: limits.requestMs,
-    maxWaitMs: limits.maxWaitMs,
     observers,
-    cors,
+    cors: createCors(options.corsOrigins ?? [], options.corsHeaders),
   });
 
   const budgets = createBudgets(limits);
@@ -170,7 +139,7 @@ export function createServer(options: ServerOptions): Server {
       ...{ limits, admission, budgets, behindProxy, logger },
       proxies: options.proxies,
       hasTls: options.tls !== undefined,
-      takesStream: connect.takesStream,
+      takesStream: (path) => rpc.takesStream(path),
     }),
     port: options.port,
     tls: options.tls,

@@ -12,8 +12,8 @@ import { createWellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { Store } from "../../src/store/store.js";
-import { beginHttpRecord } from "../../src/transport/http/request-record.js";
 import { createWeb, type Web } from "../../src/transport/http/web-routes.js";
+import { beginHttp1 } from "../transport/requests.js";
 import { type KeyKit, openKit, SECOND } from "./keys/key-kit.js";
 
 const CONFIGURATION = "/.well-known/openid-configuration";
@@ -29,8 +29,8 @@ let down = false;
 
 before(async () => {
   server = createServer((req, res) => {
-    const record = beginHttpRecord(req, res, req.socket.remoteAddress);
-    if (!web.handle(req, res, new URL(req.url ?? "", issuer).pathname, record)) res.writeHead(404).end();
+    const { pathname } = new URL(req.url ?? "", issuer);
+    if (!web.handle(beginHttp1(req, res), pathname)) res.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

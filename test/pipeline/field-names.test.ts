@@ -68,7 +68,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   "iam/operator": "commands of the operator",
   "iam/people/owner-invite.ts": "a command of the operator",
   "transport/http": "the body as a whole",
-  "transport/rest": "the body as a whole",
+  "transport/protocol": "the body as a whole",
 };
 
 test("every field that the source names is one of a request, as its JSON spells it", () => {

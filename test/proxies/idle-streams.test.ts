@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { request } from "node:https";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DescService } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type HandlerContext } from "@connectrpc/connect";
 
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HEARTBEAT_MS } from "../../src/audit/event-tail.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
-import { DEFAULT_HEARTBEAT_MS } from "../../src/transport/rest/stream.js";
+import { DEFAULT_HEARTBEAT_MS } from "../../src/transport/rest/gateway.js";
+import { defineService } from "../../src/transport/services/extra-service.js";
 import { type FeatureServer, startFeatureServer } from "../support/feature/feature-server.js";
 import { LibraryService, type ListBooksRequest } from "../support/library/library_pb.js";
 import { type Running, startServer } from "../transport/harness.js";
@@ -54,7 +54,7 @@ before(async () => {
   certificate = makeCertificate();
   const rest = { clock: Date.now, heartbeatMs: scaleMs(DEFAULT_HEARTBEAT_MS) };
   feature = await startFeatureServer({}, rest, { Watch: watch });
-  const extraServices = [{ desc: LibraryService, impl: { listBooks } as unknown as Partial<ServiceImpl<DescService>> }];
+  const extraServices = [defineService(LibraryService, { listBooks })];
   server = await startServer({ extraServices, gateway: feature.gateway, limits });
 });
 after(async () => {

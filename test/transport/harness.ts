@@ -13,12 +13,20 @@ import type { ListenAddress } from "../../src/kernel/ip-address.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import type { Handlers } from "../../src/pipeline/handlers.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
+import { createInvokeStream } from "../../src/pipeline/invoke-stream.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
+import type { Store } from "../../src/store/store.js";
+import type { Tx } from "../../src/store/transaction.js";
 import { createLogger } from "../../src/telemetry/logger.js";
+import type { RestHandler } from "../../src/transport/dispatch.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
 import { HttpError } from "../../src/transport/http/http-message.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
 import { bindPort } from "../../src/transport/http/listener.js";
+import type { Request } from "../../src/transport/http/request.js";
+import { sendBody } from "../../src/transport/http/send.js";
+import { Gateway } from "../../src/transport/rest/gateway.js";
+import { createServe, type Serve, type ServeOptions } from "../../src/transport/serve.js";
 import { createServer, type Server, type ServerOptions } from "../../src/transport/server.js";
 import { LIMIT_MS } from "../support/wait-until.js";
 import { withoutBodies } from "../support/without-bodies.js";
@@ -107,42 +115,73 @@ const invoke: Invoke = async (method, call, _principal, given) => {
   }
 };
 
-/** Starts a server on a free port. REST is a gateway that answers with what it was asked. */
-export async function startServer(
-  options: Partial<Omit<ServerOptions, "limits" | "port">> & {
-    readonly limits?: Partial<Limits>;
-    readonly listen?: ListenAddress;
-  } = {},
-): Promise<Running> {
+// Methods that are open to everybody ask nothing of the database.
+const openToAll = { read: (unit: (tx: Tx) => unknown) => unit({} as Tx) } as Store;
+
+// REST whose routes are all one.
+function answering(serve: Serve, handle: (request: Request) => void): RestHandler {
+  const none = new Gateway({ serve, methods: [] });
+  return {
+    handle,
+    refuse: (request, cause) => none.refuse(request, cause),
+    methodsAt: () => undefined,
+    serves: () => false,
+  };
+}
+
+function answerAsked(request: Request): void {
+  const { method, url, fields } = request;
+  const answer = () => {
+    const body = JSON.stringify({ method, url, authorization: fields.authorization });
+    sendBody(request, 200, "application/json", body);
+  };
+  if (fields.expect === undefined) {
+    answer();
+    return;
+  }
+  readBody(request, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
+    if (!(fault instanceof HttpError)) return;
+    sendBody(request, fault.status, "application/json", JSON.stringify({ message: fault.error.message }));
+  });
+}
+
+/** Options of a server under test. */
+export interface StartOptions
+  extends Partial<Omit<ServerOptions, "limits" | "port" | "gateway"> & Omit<ServeOptions, "limits">> {
+  readonly limits?: Partial<Limits>;
+  readonly listen?: ListenAddress;
+  /** Serves REST; without it {@link StartOptions.answer} does. */
+  readonly gateway?: RestHandler | ((serve: Serve) => RestHandler);
+  /** Answers every request over REST; with what it was asked unless given. */
+  readonly answer?: (request: Request) => void;
+}
+
+/** Starts a server on a free port. */
+export async function startServer(options: StartOptions = {}): Promise<Running> {
   const bound = await bindPort(options.listen ?? { host: "127.0.0.1", port: 0 });
   const probe: Probe = { calls: [], gate: Promise.resolve() };
-  const create = () =>
-    createServer({
-      methods: createMethods(probe),
+  // Tests run in the process of the server and make it late, so no call is rejected for that.
+  const limits = { ...defaultLimits, maxWaitMs: 600_000, ...options.limits };
+  const { logger = createLogger("silent") } = options;
+  const pipeline = { store: openToAll, clock: Date.now, errorDomain: DOMAIN, onInternalError() {} };
+  const create = () => {
+    const serve = createServe({
       invoke,
+      invokeStream: createInvokeStream(pipeline),
       authenticateCaller: () => undefined,
-      gateway: {
-        handle(req, res) {
-          const answer = () => {
-            res.setHeader("content-type", "application/json");
-            res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
-          };
-          if (req.headers.expect === undefined) return answer();
-          readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
-            if (!(fault instanceof HttpError)) return;
-            res.statusCode = fault.status;
-            res.end(JSON.stringify({ message: fault.error.message }));
-          });
-        },
-      },
-      clock: Date.now,
-      errorDomain: DOMAIN,
-      port: bound,
-      logger: createLogger("silent"),
+      ...{ clock: Date.now, errorDomain: DOMAIN },
+      onInternalError: (err, requestId) => logger.error({ err, requestId }, "an answer could not be made"),
       ...options,
-      // Tests run in the process of the server and make it late, so no call is rejected for that.
-      limits: { ...defaultLimits, maxWaitMs: 600_000, ...options.limits },
+      limits,
     });
+    const { gateway = answering(serve, options.answer ?? answerAsked) } = options;
+    return createServer({
+      ...{ methods: createMethods(probe), serve, errorDomain: DOMAIN, port: bound, logger },
+      ...options,
+      gateway: typeof gateway === "function" ? gateway(serve) : gateway,
+      limits,
+    });
+  };
   let server: Server;
   try {
     server = create();

@@ -247,6 +247,7 @@ describe("access log", () => {
     const failed = records.find(({ status }) => status === 404);
     const http1 = records.find(({ httpVersion }) => httpVersion === "1.1");
     assert.match(http1?.requestId, /^[0-9a-f]{32}$/);
+    assert.equal(http1?.bytes, JSON.stringify({ method: "GET", url: "/x?access_token=hidden" }).length);
     assert.deepEqual(
       records.map(sortable).sort(),
       [
@@ -257,7 +258,7 @@ describe("access log", () => {
         { protocol: "connect", ...from, method, code: "NOT_FOUND", bytesIn: 14, bytes: failed?.bytes, status: 404 },
         {
           ...{ protocol: "rest", httpMethod: "GET", path: "/x", httpVersion: "1.1", requestId: http1?.requestId },
-          ...{ remoteAddress: "127.0.0.1", code: "OK", bytes: 0, status: 200 },
+          ...{ remoteAddress: "127.0.0.1", code: "OK", bytes: http1?.bytes, status: 200 },
         },
       ]
         .map(sortable)

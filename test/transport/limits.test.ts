@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { Agent, request } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
 import { connect as connectTcp } from "node:net";
 import { after, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { readBody } from "../../src/transport/http/body-reader.js";
 import { defaultLimits, describeLimits } from "../../src/transport/http/limits.js";
+import type { Request } from "../../src/transport/http/request.js";
+import { sendComplete } from "../../src/transport/http/response-writer.js";
 import { chooseScale } from "../support/scale.js";
 import { startStopwatch } from "../support/stopwatch.js";
 import {
@@ -156,7 +160,11 @@ describe("limits", () => {
     const bytes = 32 * 1024 * 1024;
     const server = await start({
       limits: { responseStallMs: 2_000 },
-      gateway: { handle: (_req, res) => res.end(Buffer.alloc(bytes)) },
+      answer(request) {
+        // More than a request may be charged.
+        request.writeHead(200, {}, "pieces");
+        (request.body as ServerHttp2Stream).end(Buffer.alloc(bytes));
+      },
     });
     // Windows as large as they may be: what holds the response back is the socket.
     const wide = Buffer.from([0, INITIAL_WINDOW_SIZE, 0x7f, 0xff, 0xff, 0xff]);
@@ -189,7 +197,8 @@ describe("limits", () => {
     ["gRPC-Web", { ":path": GET, "content-type": "application/grpc-web+proto" }],
   ] as const) {
     it(`a body that does not end is given up: ${name}`, async () => {
-      const server = await start({ limits: { requestMs: 30 }, gateway: { handle: (req) => req.resume() } });
+      const answer = (request: Request) => void readBody(request, 1_000).catch(() => sendComplete(request, 400, {}));
+      const server = await start({ limits: { requestMs: 30 }, answer });
       const session = openHttp2(server.url);
       await rawHttp2(session, headers, Buffer.from("{"), false);
       session.destroy();
@@ -214,12 +223,10 @@ describe("limits", () => {
     ] as const) {
       it(`a flood of resets ${name} ends the connection and little else: ${path} ${contentType}`, async () => {
         let handled = 0;
-        const gateway = {
-          handle() {
-            handled++;
-          },
+        const answer = () => {
+          handled++;
         };
-        const server = await start({ gateway });
+        const server = await start({ answer });
         const parts: Uint8Array[] = [HTTP2_START];
         for (let i = 0; i < RESETS; i++) {
           const id = 2 * i + 1;

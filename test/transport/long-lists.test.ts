@@ -14,7 +14,8 @@ import { type Handlers, listInChunks } from "../../src/pipeline/handlers.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import type { Limits } from "../../src/transport/http/limits.js";
-import { createGateway } from "../../src/transport/rest/gateway.js";
+import { Gateway } from "../../src/transport/rest/gateway.js";
+import type { Serve } from "../../src/transport/serve.js";
 import { chooseScale } from "../support/scale.js";
 import { withoutBodies } from "../support/without-bodies.js";
 import { DOMAIN, frame, openHttp2, type Running, rawHttp2, startServer, transports } from "./harness.js";
@@ -77,13 +78,7 @@ const invoke: Invoke = async (method, call, _principal, given) => {
 
 async function start(limits: Partial<Limits> = {}): Promise<string> {
   const table = methods();
-  const gateway = createGateway({
-    methods: table.values(),
-    invoke,
-    authenticateCaller: () => undefined,
-    clock: Date.now,
-    errorDomain: DOMAIN,
-  });
+  const gateway = (serve: Serve) => new Gateway({ methods: table.values(), serve });
   server = await startServer({ methods: table, invoke, gateway, limits });
   return server.url;
 }

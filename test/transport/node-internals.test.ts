@@ -21,6 +21,7 @@ const forbidden: Readonly<Record<string, readonly [pattern: RegExp, line: string
     'Object.defineProperty(res, "writableFinished", { value: true });',
   ],
   "symbols of Node": [/\bgetOwnPropertySymbols\b|\bReflect\.ownKeys\b/, "Object.getOwnPropertySymbols(res)"],
+  "the compatibility layer of HTTP/2": [/\bHttp2Server(Request|Response)\b/, "new Http2ServerRequest(stream, headers)"],
   "bindings of Node": [/\bprocess\.binding\b|\binternalBinding\b|node:internal/, 'process.binding("http_parser")'],
   "flags at run time": [/\bsetFlagsFromString\b/, 'setFlagsFromString("--max-semi-space-size=1")'],
 };
@@ -33,11 +34,6 @@ const exceptions: Readonly<
   "the event of a server that listens": {
     pattern: /\.emit\("listening"\)/g,
     files: { "src/transport/http/http1.ts": 1 },
-  },
-  // Only streams of other protocols than gRPC need these objects. Node creates them for all streams or for none.
-  "objects of the compatibility layer": {
-    pattern: /\bnew Http2Server(Request|Response)\(/g,
-    files: { "src/transport/dispatch.ts": 2 },
   },
   // Node closes no response that waits behind another one when their connection is cut.
   "the end of a response": {

@@ -12,7 +12,8 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import type { RequestRecord } from "../../src/telemetry/request-record.js";
 import { defaultLimits } from "../../src/transport/http/limits.js";
-import { createHealth } from "../../src/transport/rpc/health.js";
+import { sendComplete } from "../../src/transport/http/response-writer.js";
+import { createHealth } from "../../src/transport/services/health.js";
 import { standStill } from "../support/stand-still.js";
 import {
   DOMAIN,
@@ -243,11 +244,9 @@ describe("calls that wait", () => {
   async function startSlow(maxWaitMs: number): Promise<Running> {
     return startServer({
       limits: { maxWaitMs },
-      gateway: {
-        handle(_req, res) {
-          standStill(COST_MS);
-          res.end("{}");
-        },
+      answer(request) {
+        standStill(COST_MS);
+        sendComplete(request, 200, {}, "{}");
       },
       observers: [({ ...record }) => void records.push(record)],
     });

@@ -11,6 +11,8 @@ import * as grpc from "@grpc/grpc-js";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { connectErrorFrom, unauthenticated } from "../../src/kernel/errors.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
+import type { Request } from "../../src/transport/http/request.js";
+import { sendComplete } from "../../src/transport/http/response-writer.js";
 import { LIMIT_MS } from "../support/wait-until.js";
 import {
   DATA,
@@ -70,14 +72,12 @@ describe("invalid bytes after a request that was handled", () => {
     for (const garbage of ["\u0000\u0001", "GET / HTTP/9.9\r\n\r\n", "\u0016\u0003\u0001"]) {
       it(`come after its answer, which is made ${name}: ${JSON.stringify(garbage)}`, async () => {
         let handled = 0;
-        const gateway = {
-          async handle(_req: unknown, res: { end(text: string): void }) {
-            handled++;
-            await delay(responseMs);
-            res.end("done");
-          },
+        const answer = async (request: Request) => {
+          handled++;
+          await delay(responseMs);
+          sendComplete(request, 200, { "content-length": 4 }, "done");
         };
-        const server = await startServer({ gateway });
+        const server = await startServer({ answer });
         const text = await rawTcp(server.port, post + garbage);
         assert.equal(handled, 1);
         assert.match(text, /^HTTP\/1\.1 200 /);
@@ -99,12 +99,10 @@ describe("invalid bytes after a request that was handled", () => {
 });
 
 it("an error while a request is taken ends that request alone", async () => {
-  const gateway = {
-    handle(req: { readonly url?: string | undefined }) {
-      if (req.url === "/fault") throw new TypeError("planted");
-    },
+  const answer = ({ url }: Request) => {
+    if (url === "/fault") throw new TypeError("planted");
   };
-  const server = await startServer({ gateway });
+  const server = await startServer({ answer });
   assert.equal(await rawTcp(server.port, "GET /fault HTTP/1.1\r\nHost: a\r\n\r\n"), "");
   const session = openHttp2(server.url);
   const { rstCode } = await rawHttp2(session, { ":path": "/fault", ":method": "GET" });

@@ -6,7 +6,7 @@ import { Metadata } from "@grpc/grpc-js";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { createLogger } from "../../src/telemetry/logger.js";
-import { createGateway } from "../../src/transport/rest/gateway.js";
+import { Gateway } from "../../src/transport/rest/gateway.js";
 import { sample } from "../support/scale.js";
 import {
   createMethods,
@@ -240,13 +240,10 @@ describe("a failure of the store while a caller is authenticated", () => {
       const shared = { authenticateCaller, clock: Date.now, errorDomain: DOMAIN };
       const failOnCall = async () => assert.fail("nothing is called");
       const table = createMethods({ calls: [], gate: Promise.resolve() });
-      const gateway = createGateway({
-        ...shared,
-        methods: table.values(),
-        invoke: failOnCall,
-        onInternalError: (error) => logger.error({ err: error.cause }),
+      const server = await startServer({
+        ...{ ...shared, invoke: failOnCall, logger },
+        gateway: (serve) => new Gateway({ methods: table.values(), serve }),
       });
-      const server = await startServer({ ...shared, gateway, logger });
       const message = "Internal: the service failed to handle the call";
       for (const [protocol, transport] of transports(server.url)) {
         const error = await rejection(groupsClient(transport).getGroup({ uid: "u1" }));

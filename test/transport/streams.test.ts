@@ -8,6 +8,7 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { defineService } from "../../src/transport/services/extra-service.js";
 import { type Running, startServer, transports } from "./harness.js";
 
 /** `test.Ticker`, with one method of each kind of stream over a message of one number. */
@@ -82,7 +83,7 @@ interface TickerClient {
 describe("streams", () => {
   let server: Running;
   const start = () =>
-    startServer({ extraServices: [{ desc, impl: impl as unknown as Partial<ServiceImpl<DescService>> }] });
+    startServer({ extraServices: [defineService(desc, impl as unknown as Partial<ServiceImpl<DescService>>)] });
   before(async () => {
     server = await start();
   });
@@ -134,7 +135,7 @@ describe("streams", () => {
   it("a stream in both directions outlives the limit on request bodies", async () => {
     const limited = await startServer({
       limits: { requestMs: 20 },
-      extraServices: [{ desc, impl: impl as unknown as Partial<ServiceImpl<DescService>> }],
+      extraServices: [defineService(desc, impl as unknown as Partial<ServiceImpl<DescService>>)],
     });
     const index = transports("http://unused").findIndex(([name]) => name === "grpc h2");
     async function* ticks() {

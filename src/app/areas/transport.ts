@@ -10,10 +10,11 @@ import type { Tracing } from "../../telemetry/spans.js";
 import { HEALTH_PATHS } from "../../transport/http/health-routes.js";
 import type { BoundPort } from "../../transport/http/listener.js";
 import { createServerSpans } from "../../transport/http/server-span.js";
-import { createGateway } from "../../transport/rest/gateway.js";
-import { createHealth } from "../../transport/rpc/health.js";
-import { createReflection } from "../../transport/rpc/reflection.js";
+import { Gateway } from "../../transport/rest/gateway.js";
+import { createServe } from "../../transport/serve.js";
 import { createServer } from "../../transport/server.js";
+import { createHealth } from "../../transport/services/health.js";
+import { createReflection } from "../../transport/services/reflection.js";
 import { createApiPages } from "../api-pages.js";
 import { readFileLimit, watchFileShortages } from "../file-shortages.js";
 import { buildLimits } from "../limits.js";
@@ -60,29 +61,19 @@ export function createTransport(deps: TransportDeps) {
     onPendingUsed: deps.background.acceptances.note,
     stopping: stopping.signal,
   };
-  const shared = {
-    methods,
+  const limits = buildLimits(settings, readFileLimit());
+  const spans = createServerSpans(tracing);
+  const serve = createServe({
     invoke: createInvoke(pipeline),
     invokeStream: createInvokeStream(pipeline),
     authenticateCaller: createAuthenticateCaller(deps.issuer.authenticate),
-    spans: createServerSpans(tracing),
-    clock,
-    errorDomain,
-    proxies: settings.trustedProxies && {
-      addresses: settings.trustedProxies,
-      header: settings.forwardedHeader,
-    },
-  };
-  const gateway = createGateway({
-    ...shared,
-    methods: methods.values(),
-    strictBody: settings.strictBody,
-    onInternalError,
+    ...{ clock, errorDomain, limits, spans, behindProxy: settings.behindProxy },
+    onInternalError: (err, requestId) => logger.error({ err, requestId }, "an answer could not be made"),
   });
+  const gateway = new Gateway({ serve, methods: methods.values(), strictBody: settings.strictBody });
   const pages = createApiPages(gateway, resolveOrigin(settings, port.address).baseUrl);
   assertNothingShadowed(gateway.routes, [...HEALTH_PATHS, ...pages.paths, ...webRoutes.map(({ path }) => path)]);
 
-  const limits = buildLimits(settings, readFileLimit());
   const fileShortages = watchFileShortages({ logger });
   opened.add(fileShortages.stop);
   const tls = readCertificate(settings);
@@ -97,9 +88,11 @@ export function createTransport(deps: TransportDeps) {
     ...createReflection([...described, Health], stopping.signal),
   ];
   const server = createServer({
-    ...shared,
-    port,
-    gateway,
+    ...{ methods, serve, gateway, spans, errorDomain, port },
+    proxies: settings.trustedProxies && {
+      addresses: settings.trustedProxies,
+      header: settings.forwardedHeader,
+    },
     ready,
     logger,
     limits,

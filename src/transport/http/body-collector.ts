@@ -1,20 +1,13 @@
 // Collects the bodies of requests of every protocol, and charges their bytes.
-import type { IncomingMessage } from "node:http";
-import { Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
 import { type ApiError, invalidRequest } from "../../kernel/errors.js";
 import type { Charge } from "./byte-budget.js";
 import { noRoom } from "./byte-budget.js";
 import { createDeferral } from "./deferral.js";
-import { type OpenRequest, openRequestOf } from "./open-request.js";
-
-/** The source of a body. */
-export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
+import type { BodySource, Request } from "./request.js";
 
 /** What limits a body, checks its first bytes and receives the result: one of the last four is called, once. */
 export interface BodyReader {
   readonly maxBytes: number;
-  /** How long a body may take after its first bytes, in milliseconds. */
-  readonly timeoutMs: number;
   /** Reads the size that the body announces itself, in bytes; undefined until it has arrived. */
   readAnnouncedLength(arrived: Buffer): number | undefined;
   /** Checks the bytes that have arrived; an error ends the reading. */
@@ -42,9 +35,9 @@ type CollectedSource = BodySource & { [key]?: BodyCollector };
  * Reads a body to its end. Bytes are charged before they are kept; without room for them, the body is rejected. The charge
  * is released with the request.
  */
-export function collectBody(source: BodySource, reader: BodyReader): void {
-  const collector = new BodyCollector(source, reader);
-  (source as CollectedSource)[key] = collector;
+export function collectBody(request: Request, reader: BodyReader): void {
+  const collector = new BodyCollector(request, reader);
+  (request.body as CollectedSource)[key] = collector;
   collector.start();
 }
 
@@ -62,9 +55,8 @@ function onClose(this: CollectedSource): void {
 }
 
 class BodyCollector {
-  readonly #source: BodySource;
+  readonly #request: Request;
   readonly #reader: BodyReader;
-  readonly #request: OpenRequest | undefined;
   /** Its first `#size` bytes are what arrived so far. */
   #body: Buffer | undefined;
   #size = 0;
@@ -76,22 +68,21 @@ class BodyCollector {
   #isLate = false;
   #isScheduled = false;
 
-  constructor(source: BodySource, reader: BodyReader) {
-    this.#source = source;
+  constructor(request: Request, reader: BodyReader) {
+    this.#request = request;
     this.#reader = reader;
-    this.#request = openRequestOf(source);
   }
 
   start(): void {
-    const source = this.#source;
-    this.#request?.askForBody();
+    const source = this.#request.body;
+    this.#request.askForBody();
     // The end of an empty body comes with the headers, before there is a listener.
     if (source.readableEnded) {
       this.end();
       return;
     }
     source.on("data", onData).on("end", onEnd).on("close", onClose);
-    // What fails is closed next. A raw stream has had a listener of errors since it was opened.
+    // What fails is closed next. A stream of HTTP/2 has had a listener of errors since it was opened.
     if ("complete" in source) source.on("error", ignore);
     // Starts the timer also where no byte ever arrives.
     this.#scheduleKeeping();
@@ -107,7 +98,7 @@ class BodyCollector {
     const charge = this.#openCharge();
     const room = this.#roomFor(chunk);
     const more = room - this.#charged;
-    if (more > 0 && charge?.grow(more) === false) {
+    if (more > 0 && !charge.grow(more)) {
       this.#fail(noRoom());
       return;
     }
@@ -117,7 +108,7 @@ class BodyCollector {
 
   end(): void {
     this.#hasEnded = true;
-    if (!isComplete(this.#source)) {
+    if (!this.#request.isBodyWhole) {
       this.leave();
       return;
     }
@@ -127,7 +118,7 @@ class BodyCollector {
     const bytes = this.#body === undefined ? Buffer.alloc(0) : this.#body.subarray(0, this.#size);
     // A body that arrived with its request is handled with it. A later one is queued: a peer may send the last bytes
     // of many at once.
-    if (this.#isLate && this.#request) this.#request.waitAgain(() => reader.onBody(bytes));
+    if (this.#isLate) this.#request.waitAgain(() => reader.onBody(bytes));
     else reader.onBody(bytes);
   }
 
@@ -143,11 +134,12 @@ class BodyCollector {
   keepUnfinished(): void {
     this.#isScheduled = false;
     if (this.#isOver) return;
-    const { maxBytes, timeoutMs } = this.#reader;
+    const { maxBytes } = this.#reader;
     this.#isLate = true;
     // From now on the rate of the body counts, also where no byte ever arrives.
     this.#openCharge();
-    this.#timer ??= setTimeout(() => this.#fail(invalidRequest("the message did not arrive in time")), timeoutMs);
+    const fail = () => this.#fail(invalidRequest("the message did not arrive in time"));
+    this.#timer ??= setTimeout(fail, this.#request.bodyMs);
     const least = Math.min(LEAST_BYTES, maxBytes);
     if (this.#body === undefined || this.#size >= least || this.#charged >= least) return;
     if (this.#charge?.grow(least - this.#charged) === false) return;
@@ -155,8 +147,8 @@ class BodyCollector {
     this.#moveTo(least, this.#body);
   }
 
-  #openCharge(): Charge | undefined {
-    this.#charge ??= this.#request?.openBody((error) => this.#fail(error));
+  #openCharge(): Charge {
+    this.#charge ??= this.#request.openBody((error) => this.#fail(error));
     return this.#charge;
   }
 
@@ -215,18 +207,9 @@ class BodyCollector {
     this.#isOver = true;
     clearTimeout(this.#timer);
     // No event follows the end, so the listeners may stay.
-    if (!this.#hasEnded) this.#source.off("data", onData).off("end", onEnd).off("close", onClose);
+    if (!this.#hasEnded) this.#request.body.off("data", onData).off("end", onEnd).off("close", onClose);
     return true;
   }
-}
-
-/**
- * Whether a body that has ended is complete: a reset of an HTTP/2 stream ends it as well, and an incomplete request
- * must never run.
- */
-export function isComplete(source: BodySource): boolean {
-  if (source instanceof Http2ServerRequest) return !(source.aborted || source.stream.closed || source.stream.destroyed);
-  return "complete" in source ? source.complete : !(source.closed || source.destroyed);
 }
 
 function rethrow(error: unknown): never {

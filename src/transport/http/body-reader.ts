@@ -3,23 +3,11 @@ import { isUtf8 } from "node:buffer";
 import { decodePaddedBase64 } from "../../codec/base64.js";
 import { ApiError, callerGone, invalidArgument, invalidRequest, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "./body-collector.js";
-import { HttpError, type HttpRequest, isHttp2 } from "./http-message.js";
-import { resetUnreadRequest } from "./http2-end.js";
+import { HttpError } from "./http-message.js";
 import { inflate, type RequestCoding, tooLarge } from "./inflate.js";
-import { defaultLimits } from "./limits.js";
-import { openRequestOf } from "./open-request.js";
+import type { Request } from "./request.js";
 
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.+-]+\+json)$/;
-// How many bytes of an unneeded body are read before its connection is cut, so that callers that send the whole body
-// before they read still get the error.
-const MAX_DISCARDED = 8 * 1024 * 1024;
-
-/** Whether the headers of a request announce a body, which may be empty. */
-export function mayHaveBody(req: HttpRequest): boolean {
-  if (isHttp2(req)) return !req.stream.endAfterHeaders && req.headers["content-length"] !== "0";
-  const length = req.headers["content-length"];
-  return length === undefined ? req.headers["transfer-encoding"] !== undefined : length !== "0";
-}
 
 /**
  * Reads the whole body and decodes its Content-Encoding.
@@ -28,17 +16,17 @@ export function mayHaveBody(req: HttpRequest): boolean {
  * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED when the service
  * has buffered too many bytes; the error of {@link callerGone}.
  */
-export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
-  const announced = req.headers["content-length"];
+export async function readBody(request: Request, limit: number): Promise<Uint8Array> {
+  const announced = request.fields["content-length"];
   if (announced !== undefined && Number(announced) > limit) throw bodyTooLarge(limit);
-  const encoding = (req.headers["content-encoding"] ?? "identity").trim().toLowerCase();
+  const encoding = (request.fields["content-encoding"] ?? "identity").trim().toLowerCase();
   const coding = CODINGS[encoding];
   if (coding === undefined && encoding !== "identity" && encoding !== "")
     throw new HttpError(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
-  const bytes = await collect(req, limit);
+  const bytes = await collect(request, limit);
   if (coding === undefined) return bytes;
   try {
-    return await inflate("body", coding, bytes, limit, (most) => openRequestOf(req)?.chargeBody(most));
+    return await inflate("body", coding, bytes, limit, (most) => request.chargeBody(most));
   } catch (error) {
     throw isTooLarge(error) ? new HttpError(413, error) : error;
   }
@@ -51,9 +39,9 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
  * @throws HttpError 413; ApiError RESOURCE_EXHAUSTED when the service has buffered too many bytes; the error of {@link
  * callerGone}.
  */
-export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
-  if (Number(req.headers["content-length"] ?? 0) > limit) throw bodyTooLarge(limit);
-  return collect(req, limit);
+export async function readRaw(request: Request, limit: number): Promise<Uint8Array> {
+  if (Number(request.fields["content-length"] ?? 0) > limit) throw bodyTooLarge(limit);
+  return collect(request, limit);
 }
 
 /** How many bytes the padding of a body in several chunks may add. */
@@ -63,15 +51,18 @@ const PADDING_BYTES = 4 * 1024;
  * Reads a body in base64, which may consist of padded chunks. Its encoded and its decoded form are charged.
  *
  * @param limit the most bytes it may have, decoded.
- * @throws HttpError 413; ApiError INVALID_ARGUMENT for what is not base64, RESOURCE_EXHAUSTED when the service has
+ * @param fault the error of one that has more
+ * @throws ApiError `fault`, INVALID_ARGUMENT for what is not base64, RESOURCE_EXHAUSTED when the service has
  * buffered too many bytes; the error of {@link callerGone}.
  */
-export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8Array> {
-  const text = await readRaw(req, Math.ceil(limit / 3) * 4 + PADDING_BYTES);
-  openRequestOf(req)?.chargeBody((text.length / 4) * 3);
+export async function readBase64(request: Request, limit: number, fault: ApiError): Promise<Uint8Array> {
+  const most = Math.ceil(limit / 3) * 4 + PADDING_BYTES;
+  if (Number(request.fields["content-length"] ?? 0) > most) throw fault;
+  const text = await collect(request, most, fault);
+  request.chargeBody((text.length / 4) * 3);
   const bytes = decodePaddedBase64(text);
   if (bytes === undefined) throw invalidArgument({ field: "body", rule: "is not valid base64" });
-  if (bytes.length > limit) throw bodyTooLarge(limit);
+  if (bytes.length > limit) throw fault;
   return bytes;
 }
 
@@ -83,10 +74,10 @@ const EMPTY_OBJECT_BYTES = 16;
  *
  * @throws the error of {@link callerGone}
  */
-export async function isEmptyBody(req: HttpRequest): Promise<boolean> {
-  if (Number(req.headers["content-length"] ?? 0) > EMPTY_OBJECT_BYTES) return false;
+export async function isEmptyBody(request: Request): Promise<boolean> {
+  if (Number(request.fields["content-length"] ?? 0) > EMPTY_OBJECT_BYTES) return false;
   try {
-    const bytes = await collect(req, EMPTY_OBJECT_BYTES);
+    const bytes = await collect(request, EMPTY_OBJECT_BYTES);
     return bytes.length === 0 || Buffer.from(bytes).toString("latin1").trim() === "{}";
   } catch (error) {
     if (error instanceof HttpError) return false;
@@ -117,39 +108,19 @@ export function decodeJsonText(bytes: Uint8Array, contentType: string | undefine
  *
  * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; the error of {@link callerGone}.
  */
-export async function readFormText(req: HttpRequest, limit: number): Promise<string> {
-  const bytes = await readBody(req, limit);
+export async function readFormText(request: Request, limit: number): Promise<string> {
+  const bytes = await readBody(request, limit);
   if (!isUtf8(bytes)) throw invalidArgument({ field: "body", rule: "must be UTF-8" });
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
-/**
- * Discards the rest of a body that the response did not need, if there is any. On HTTP/1.1 the rest is read and dropped
- * up to a limit, so that the connection can serve the next request. On HTTP/2 the stream is closed without an error after
- * the response (RFC 9113, section 8.1).
- */
-export function discardRest(req: HttpRequest): void {
-  if (req.complete || !mayHaveBody(req)) return;
-  if (isHttp2(req)) {
-    resetUnreadRequest(req.stream);
-    return;
-  }
-  let left = MAX_DISCARDED;
-  req.on("error", ignore);
-  req.on("data", (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) req.destroy();
-  });
-}
-
-function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
+function collect(request: Request, limit: number, fault?: ApiError): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    collectBody(req, {
+    collectBody(request, {
       maxBytes: limit,
-      timeoutMs: defaultLimits.requestMs,
-      readAnnouncedLength: () => Number(req.headers["content-length"] ?? 0),
+      readAnnouncedLength: () => Number(request.fields["content-length"] ?? 0),
       onBody: resolve,
-      onTooLarge: () => reject(bodyTooLarge(limit)),
+      onTooLarge: () => reject(fault ?? bodyTooLarge(limit)),
       onFault: reject,
       onGone: () => reject(callerGone()),
     });
@@ -174,5 +145,3 @@ function isJsonType(contentType: string): boolean {
     return name.trim() !== "charset" || ["utf-8", "utf8"].includes(value.trim().replaceAll('"', ""));
   });
 }
-
-function ignore(): void {}

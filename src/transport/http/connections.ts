@@ -4,12 +4,13 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import { addressKey, unmapAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
-import { type Admission, type ConnectionReason, createRejectionLog, findCallersTimeout } from "./admission.js";
+import { type Admission, type ConnectionReason, createRejectionLog } from "./admission.js";
+import type { Budgets } from "./budgets.js";
 import { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
-import { type Budgets, OpenRequest, type RequestHost } from "./open-request.js";
 import { findForwardedAddress, isTrustedProxy, type TrustedProxies } from "./peer-address.js";
 import { AHEAD_US, IGNORED_US, ReadThrottle } from "./read-throttle.js";
+import type { Request, RequestHost } from "./request.js";
 import { createSessionPacer } from "./session-pacer.js";
 
 const SECOND_MS = 1_000;
@@ -49,7 +50,8 @@ export class Connections {
   readonly #logger: Logger | undefined;
   readonly #throttle: ReadThrottle;
   readonly #pacer: ReturnType<typeof createSessionPacer>;
-  readonly #host: RequestHost;
+  /** What its requests are given. */
+  readonly host: RequestHost;
   /** How many may be served: all but those of the reserve. */
   readonly #room: number;
   // By both ends, because TLS hands over another socket than the one that was accepted.
@@ -98,7 +100,7 @@ export class Connections {
       maxWaitMs: limits.sessionWaitMs,
       isPaused: (key) => this.#throttle.isPaused(key),
     });
-    this.#host = {
+    this.host = {
       budgets: options.budgets,
       maxWaitMs: limits.maxWaitMs,
       waitAgain: (request, run) => admission.waitAgain(request, run),
@@ -167,19 +169,14 @@ export class Connections {
     this.#countRejection("connections", undefined);
   }
 
-  /** Opens a request for a target. */
-  begin(
-    connection: Connection,
-    target: string,
-    headers: IncomingHttpHeaders,
-    remoteAddress: string | undefined,
-  ): OpenRequest {
+  /** Counts a request of a connection as open, until its `onClose`. Returns the key of the queue in which it waits. */
+  begin(connection: Connection, headers: IncomingHttpHeaders, remoteAddress: string | undefined): string {
     const named = connection.isProxy ? findForwardedAddress(remoteAddress, headers, this.#proxies) : undefined;
     const key = named === undefined ? connection.key : addressKey(named);
     this.#openRequests++;
     this.#admission.open(key);
     if (connection.open++ === 0) this.#idle.delete(connection);
-    return new OpenRequest(key, target, findCallersTimeout(headers), connection, this.#host);
+    return key;
   }
 
   /** How many requests are open. */
@@ -248,7 +245,7 @@ export class Connections {
     return this.#behindProxy || (this.#proxies !== undefined && isTrustedProxy(address, this.#proxies));
   }
 
-  #endRequest({ key, connection }: OpenRequest): void {
+  #endRequest({ key, connection }: Request): void {
     this.#openRequests--;
     this.#admission.close(key);
     if (--connection.open === 0 && !connection.isClosed) this.#idle.add(connection);

@@ -1,6 +1,6 @@
 // The CORS protocol of the Fetch standard, for REST, Connect and gRPC-Web.
 import { cors } from "@connectrpc/connect";
-import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
+import type { Request } from "./request.js";
 import { sendComplete } from "./response-writer.js";
 
 /** Marks responses for scripts of other origins. */
@@ -11,7 +11,7 @@ export interface Cors {
    * @param methods the HTTP methods of the path, as in an Allow header; called for preflights only
    * @returns whether the request has been answered.
    */
-  answer(req: HttpRequest, res: HttpResponse, methods: () => string | undefined): boolean;
+  answer(request: Request, methods: () => string | undefined): boolean;
 
   /** The header fields that mark a response for the origin of its request. */
   fieldsFor(origin: string | undefined): CorsFields;
@@ -67,35 +67,37 @@ export function createCors(origins: readonly string[], headers: readonly string[
   const allowOrigin = (origin: string | undefined): CorsFields =>
     isAllowed(origin) ? { ...vary, "access-control-allow-origin": any ? "*" : origin } : vary;
 
+  const fieldsFor = (origin: string | undefined): CorsFields => ({
+    ...allowOrigin(origin),
+    ...(isAllowed(origin) && { "access-control-expose-headers": EXPOSED_HEADERS }),
+  });
+
   return {
-    answer(req, res, methods) {
-      const { origin } = req.headers;
-      const preflight = req.method === "OPTIONS" && req.headers["access-control-request-method"] !== undefined;
-      for (const [name, value] of Object.entries(allowOrigin(origin))) res.setHeader(name, value);
-      if (!isAllowed(origin)) return false;
+    answer(request, methods) {
+      const { origin } = request.fields;
+      const preflight = request.method === "OPTIONS" && request.fields["access-control-request-method"] !== undefined;
       if (!preflight) {
-        res.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
+        request.responseFields = fieldsFor(origin);
         return false;
       }
+      request.responseFields = allowOrigin(origin);
+      if (!isAllowed(origin)) return false;
       const allowed = methods();
-      if (allowed === undefined || isGone(res)) return false;
-      sendComplete(res, 204, {
+      if (allowed === undefined || request.isGone) return false;
+      sendComplete(request, 204, {
         "access-control-allow-methods": allowed,
-        "access-control-allow-headers": [allowedHeaders, ...findMetadata(req)].join(", "),
+        "access-control-allow-headers": [allowedHeaders, ...findMetadata(request)].join(", "),
         "access-control-max-age": String(MAX_AGE_S),
       });
       return true;
     },
-    fieldsFor: (origin) => ({
-      ...allowOrigin(origin),
-      ...(isAllowed(origin) && { "access-control-expose-headers": EXPOSED_HEADERS }),
-    }),
+    fieldsFor,
   };
 }
 
 // CORS has no pattern for names, so those that the browser asks for are named.
-function findMetadata({ headers }: HttpRequest): string[] {
-  const asked = String(headers["access-control-request-headers"] ?? "")
+function findMetadata({ fields }: Request): string[] {
+  const asked = String(fields["access-control-request-headers"] ?? "")
     .toLowerCase()
     .split(",");
   return asked.map((name) => name.trim()).filter((name) => METADATA.test(name));

@@ -6,6 +6,7 @@ import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
 import { TYPE_URL_PREFIX } from "../../codec/type-registry.js";
+import { invalidRequest } from "../../kernel/errors.js";
 import { HOP_BY_HOP_FIELDS } from "./http-message.js";
 
 /**
@@ -105,7 +106,7 @@ export function addFields(to: OutgoingHttpHeaders, fields: Headers | undefined, 
 }
 
 /** The rule of `grpc-timeout` (gRPC over HTTP/2, "Timeout"). */
-export const BAD_GRPC_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
+const BAD_GRPC_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 
@@ -129,4 +130,28 @@ export function parseGrpcTimeout(value: string): number {
 /** Parses a `connect-timeout-ms` header to milliseconds; NaN when it is malformed (Connect protocol, "Timeout"). */
 export function parseConnectTimeout(value: string): number {
   return /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+}
+
+/**
+ * Reads the `grpc-timeout` of a request, in milliseconds; undefined where there is none.
+ *
+ * @throws ApiError INVALID_ARGUMENT when it is malformed
+ */
+export function readGrpcTimeout(field: string | readonly string[] | undefined): number | undefined {
+  if (field === undefined) return undefined;
+  const ms = parseGrpcTimeout(String(field));
+  if (Number.isNaN(ms)) throw invalidRequest(BAD_GRPC_TIMEOUT);
+  return ms;
+}
+
+/**
+ * Reads the `connect-timeout-ms` of a request; undefined where there is none.
+ *
+ * @throws ApiError INVALID_ARGUMENT when it is malformed
+ */
+export function readConnectTimeout(field: string | readonly string[] | undefined): number | undefined {
+  if (field === undefined) return undefined;
+  const ms = parseConnectTimeout(String(field));
+  if (Number.isNaN(ms)) throw invalidRequest("connect-timeout-ms must be a whole number of at most ten digits");
+  return ms;
 }

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "./http-message.js";
+import type { Request } from "./request.js";
 import { sendJson } from "./send.js";
 
 /** Routes with fixed paths, such as those of health checks and documentation. */
@@ -6,7 +6,7 @@ export interface RouteGroup {
   /** The paths; logs and metrics name the routes after them. One that ends in `/*` stands for all below it. */
   readonly paths: readonly string[];
   /** Answers if `path` is one of the paths; false if it is not. */
-  handle(method: string, path: string, res: HttpResponse): boolean;
+  handle(request: Request, path: string): boolean;
 }
 
 /** The paths of {@link createHealthRoutes}. */
@@ -45,11 +45,12 @@ export function createHealthCheck(ready: () => Promise<unknown>, draining: () =>
 export function createHealthRoutes(checkHealth: CheckHealth): RouteGroup {
   return {
     paths: HEALTH_PATHS,
-    handle(method, path, res) {
+    handle(request, path) {
       if (path !== "/healthz" && path !== "/readyz") return false;
+      const { method } = request;
       if (method !== "GET" && method !== "HEAD")
-        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
-      else void checkHealth(path)?.then(({ status, body }) => sendJson(res, status, body));
+        sendJson(request, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+      else void checkHealth(path)?.then(({ status, body }) => sendJson(request, status, body));
       return true;
     },
   };
@@ -59,7 +60,7 @@ export function createHealthRoutes(checkHealth: CheckHealth): RouteGroup {
 export function combineRoutes(all: readonly RouteGroup[]): RouteGroup {
   return {
     paths: all.flatMap(({ paths }) => paths),
-    handle: (method, path, res) => all.some((group) => group.handle(method, path, res)),
+    handle: (request, path) => all.some((group) => group.handle(request, path)),
   };
 }
 

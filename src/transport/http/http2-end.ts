@@ -1,6 +1,6 @@
 // Ends HTTP/2 sessions and streams; no other module does. They must not be ended within one of their own events: native
 // code may still be reading the session, and Node would free memory that it uses.
-import type { Http2ServerResponse, Http2Session, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Http2Session, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { constants } from "node:http2";
 
 const { NGHTTP2_NO_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } = constants;
@@ -143,11 +143,4 @@ export function resetUnreadRequest(stream: ServerHttp2Stream): void {
   stream.resume();
   if (stream.writableFinished) resetSoon();
   else stream.once("finish", resetSoon);
-}
-
-/** Resets the stream of an incomplete response, so that it does not look complete. */
-export function abortResponse(res: Http2ServerResponse): void {
-  // A closed response of the compatibility layer has no stream.
-  const stream = res.stream as ServerHttp2Stream | undefined;
-  if (stream !== undefined) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
 }

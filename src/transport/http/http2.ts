@@ -6,41 +6,20 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { Duplex } from "node:stream";
-import { type Admission, isHealthPath, type LateReason, type RefusalReason, type WaitingRequest } from "./admission.js";
+import { type Admission, isHealthPath } from "./admission.js";
 import type { Connection } from "./connection.js";
 import type { Connections, Ends } from "./connections.js";
 import { closeSession, destroySession, rejectSession, resetStream, SessionDrain } from "./http2-end.js";
+import { Http2Request } from "./http2-request.js";
 import type { Limits } from "./limits.js";
-import { attachOpenRequest, type OpenRequest, openRequestOf } from "./open-request.js";
-import { type RejectedRequest, recordOf } from "./request-record.js";
+import type { RejectedRequest } from "./records.js";
+import type { Request, RequestHandlers } from "./request.js";
 import { createSessionPacer } from "./session-pacer.js";
-
-/** A request on an HTTP/2 stream. */
-export interface StreamRequest {
-  readonly stream: ServerHttp2Stream;
-  readonly headers: IncomingHttpHeaders;
-  /** Contains END_STREAM (1) when there is no body. */
-  readonly flags: number;
-  /** Name, value, name, value, …, as received. */
-  readonly rawHeaders: string[];
-  /** The address of the peer. A closed stream has no session to read it from. */
-  readonly socketAddress: string | undefined;
-}
-
-/** Answers one HTTP/2 stream. */
-export type OnHttp2Stream = (request: StreamRequest) => void;
-
-/** Answers that the service has no time for a request. */
-export type RefuseStream = (request: StreamRequest, reason: RefusalReason) => void;
 
 export interface Http2Options {
   readonly limits: Limits;
-  readonly onStream: OnHttp2Stream;
-  readonly refuse: RefuseStream;
+  readonly handlers: RequestHandlers;
   readonly connections: Connections;
-  /** Called with an error that the handling of a stream did not catch. Only that stream ends. */
-  readonly onError: (error: unknown, requestId?: string) => void;
   readonly admission: Admission;
   /** Records a request that is rejected before it is dispatched. Returns its id, for the response. */
   readonly recordRejected: (rejected: RejectedRequest) => string;
@@ -155,54 +134,6 @@ function rejectTooMany(session: ServerHttp2Session, { limits }: Http2Options): v
   rejectSession(session, limits.reservedConnectionMs, 0, "too many connections are open");
 }
 
-// After which turn of the admission a stream was opened: on the stream itself, because there are many.
-const openedAfter = Symbol("openedAfter");
-type WatchedStream = ServerHttp2Stream & { [openedAfter]?: number };
-
-class Http2Request implements WaitingRequest {
-  readonly key: string;
-  readonly startByMs: number;
-  readonly lateReason: LateReason;
-  readonly #open: OpenRequest;
-  readonly #request: StreamRequest;
-  readonly #options: Http2Options;
-
-  constructor(open: OpenRequest, request: StreamRequest, options: Http2Options) {
-    this.key = open.key;
-    this.startByMs = open.startByMs;
-    this.lateReason = open.lateReason;
-    this.#open = open;
-    this.#request = request;
-    this.#options = options;
-  }
-
-  // A stream that was reset while it was queued is not handled. It closes only after its data were read.
-  run(): void {
-    const { stream } = this.#request;
-    if (stream.destroyed || stream.closed) {
-      stream.resume();
-      return;
-    }
-    this.#open.begin();
-    this.#options.onStream(this.#request);
-  }
-
-  onError(error: unknown): void {
-    this.#options.onError(error, recordOf(this.#request.stream)?.requestId);
-    resetStream(this.#request.stream, constants.NGHTTP2_INTERNAL_ERROR);
-  }
-
-  refuse(reason: RefusalReason): void {
-    const { stream } = this.#request;
-    if (stream.destroyed || stream.closed) stream.resume();
-    else this.#options.refuse(this.#request, reason);
-  }
-
-  countUnread(): number {
-    return this.#open.countUnread(this.#request.stream.readableLength);
-  }
-}
-
 function watchStreams(
   session: ServerHttp2Session,
   connection: Connection,
@@ -212,35 +143,30 @@ function watchStreams(
 ): void {
   const { limits, admission, connections } = options;
   const counts = resets.begin();
+  const host = { ...connections.host, ...options.handlers };
   let opened = 0;
   const socketAddress = session.socket.remoteAddress;
 
   // A reset without an error code is recognised by `aborted` alone. Resets that a peer provokes from this side count
   // like its own.
-  function onClose(this: WatchedStream): void {
-    const request = openRequestOf(this);
-    request?.close();
+  const onClosed = (request: Http2Request) => {
+    const { body: stream } = request;
     if (connection.open === 0) drain.noteIdle();
-    if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
-    if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
-    if (request === undefined) return;
-    const wasBeforeTurn = this[openedAfter] === admission.countTurns();
+    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
+    if (stream.headersSent || (stream.rstCode === constants.NGHTTP2_NO_ERROR && !stream.aborted)) return;
+    const wasBeforeTurn = request.turnsBefore === admission.countTurns();
     if (resets.count(counts, request, wasBeforeTurn))
       rejectSession(session, limits.refusedSessionMs, limits.refusedSessionBytes);
-  }
+  };
 
-  const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+  const open = (stream: ServerHttp2Stream, fields: IncomingHttpHeaders, _flags: number, rawFields: string[]) => {
     counts.streams++;
-    stream[openedAfter] = admission.countTurns();
-    const request = connections.begin(connection, headers[":path"] ?? "", headers, socketAddress);
-    const { key } = request;
-    attachOpenRequest(request, stream);
-    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) === 0) stream.push = pushCounted;
-    stream.on("error", ignore);
-    stream.on("close", onClose);
+    const key = connections.begin(connection, fields, socketAddress);
+    const turns = admission.countTurns();
+    const request = new Http2Request(stream, fields, rawFields, socketAddress, key, connection, host, turns, onClosed);
     if (++opened === limits.streamsPerSession) drain.begin();
     admission.charge(key, limits.streamCostMs);
-    const isHealth = isHealthPath(headers[":path"] ?? "");
+    const isHealth = isHealthPath(request.url);
     if (!admission.mayServe(key, isHealth)) {
       admission.count("address_requests");
       connections.chargeRefused(connection);
@@ -248,27 +174,18 @@ function watchStreams(
         status: undefined,
         reason: "address_requests",
         socketAddress,
-        headers,
+        headers: fields,
         httpVersion: "2",
-        httpMethod: headers[":method"],
-        url: headers[":path"],
+        httpMethod: request.method,
+        url: request.url,
       });
       // A caller may retry a refused stream (RFC 9113, section 8.7).
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
-    admission.enter(
-      new Http2Request(request, { stream, headers, flags, rawHeaders, socketAddress }, options),
-      isHealth,
-    );
+    admission.enter(request, isHealth);
   };
   session.on("stream", open as (...event: unknown[]) => void);
-}
-
-// Counts the pieces of a body as they arrive, before any of them is read.
-function pushCounted(this: ServerHttp2Stream, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-  if (openRequestOf(this)?.takePiece(chunk) === false) return false;
-  return Duplex.prototype.push.call(this, chunk, encoding);
 }
 
 /** The streams of a session, and how many of them were reset. */
@@ -303,7 +220,7 @@ type ResetLimit = ReturnType<typeof createResetLimit>;
 function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, rapidResetMs, deadlineLagMs }: Limits) {
   const byKey = new Map<string, AddressCounts>();
 
-  function isRapid({ arrivedMs, callerWaitsMs }: OpenRequest, wasBeforeTurn: boolean, nowMs: number): boolean {
+  function isRapid({ arrivedMs, callerWaitsMs }: Request, wasBeforeTurn: boolean, nowMs: number): boolean {
     const elapsedMs = nowMs - arrivedMs;
     return (elapsedMs <= rapidResetMs || wasBeforeTurn) && callerWaitsMs > elapsedMs + deadlineLagMs;
   }
@@ -342,7 +259,7 @@ function createResetLimit({ streamResets, receivedResets, streamResetWindowMs, r
      * @param wasBeforeTurn whether it arrived before the request could be handled, however long the packet of both took to
      * read
      */
-    count(session: SessionCounts, request: OpenRequest, wasBeforeTurn: boolean): boolean {
+    count(session: SessionCounts, request: Request, wasBeforeTurn: boolean): boolean {
       const nowMs = performance.now();
       if (nowMs - session.windowStartMs > streamResetWindowMs)
         Object.assign(session, { windowStartMs: nowMs, streams: 1, rapid: 0, unanswered: 0 });

@@ -1,15 +1,13 @@
 // Unpaginated lists, whose chunks become the pieces of one message. RPC collects them: a message begins with its length,
 // and callers learn how a list failed. REST sends each piece when it is read.
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { encodeMessage } from "../../codec/frame-writer.js";
 import { quote } from "../../codec/json-scalar.js";
 import type { ValueWriter } from "../../codec/json-wkt.js";
 import { resourceExhausted } from "../../kernel/errors.js";
-import { abort, type HttpResponse, isGone } from "./http-message.js";
-import type { OpenRequest } from "./open-request.js";
-import { writeHead, writeWithBackpressure } from "./response-writer.js";
+import type { Request } from "./request.js";
 
 /** Encodes the chunks of one list. */
 export interface ListEncoder {
@@ -65,12 +63,8 @@ export interface CollectedList {
   readonly encoder: ListEncoder;
   /** The most bytes of its message with the prefix that gRPC adds. */
   readonly maxBytes: number;
-  /** Whether the caller has disconnected. */
-  readonly isGone: () => boolean;
   /** The request to which its bytes are charged. */
-  readonly request: OpenRequest | undefined;
-  /** Cuts the response off, if it is rejected to make room. */
-  readonly cutOff: () => void;
+  readonly request: Request;
 }
 
 /**
@@ -80,29 +74,28 @@ export interface CollectedList {
  * its caller; what `chunks` throws
  */
 export async function collectList(list: CollectedList): Promise<Pieces> {
-  const { chunks, encoder, maxBytes, isGone, request, cutOff } = list;
+  const { chunks, encoder, maxBytes, request } = list;
   const pieces: Buffer[] = [];
   let bytes = 0;
   let isCutOff = false;
   const onCutOff = () => {
     isCutOff = true;
-    cutOff();
   };
   const add = (piece: Buffer) => {
     if (piece.length === 0) return;
     bytes += piece.length;
     if (PREFIX_BYTES + bytes > maxBytes) throw resourceExhausted(`list: more than ${maxBytes} bytes`);
-    request?.chargeResponse(piece.length, onCutOff, true);
+    request.chargeResponse(piece.length, onCutOff, true);
     pieces.push(piece);
   };
   try {
     for await (const chunk of chunks) {
-      if (isGone() || isCutOff) break;
+      if (request.isGone || isCutOff) break;
       add(encoder.encode(chunk));
     }
     add(encoder.end());
   } catch (error) {
-    request?.dropResponse();
+    request.dropResponse();
     throw error;
   }
   return { pieces, bytes };
@@ -110,55 +103,35 @@ export async function collectList(list: CollectedList): Promise<Pieces> {
 
 /** A list that is sent while it is read. */
 export interface StreamedList {
-  readonly res: HttpResponse;
-  /** Whether the headers alone are sent. */
-  readonly isHead: boolean;
+  readonly request: Request;
   readonly headers: OutgoingHttpHeaders;
   readonly first: object;
   /** The chunks after the first. */
   readonly chunks: AsyncGenerator<object, void, void>;
   readonly encoder: ListEncoder;
-  /** Called with the error that ended the list. */
-  readonly onError: (error: unknown) => void;
 }
 
 /**
  * Sends a list with each chunk as it is read and with backpressure. Resolves when all is sent or the caller has
- * disconnected. A list that fails is aborted.
+ * disconnected.
  *
- * @throws what the encoder throws for the first chunk; then nothing was sent
+ * @throws what the encoder and `chunks` throw; with the first chunk nothing was sent, later the response is incomplete
  */
-export async function streamList(list: StreamedList): Promise<void> {
-  const { res, headers, first, chunks, encoder } = list;
+export async function streamList({ request, headers, first, chunks, encoder }: StreamedList): Promise<void> {
   try {
     let piece = encoder.encode(first);
-    if (isGone(res)) return;
-    writeHead(res, 200, { ...headers, "x-content-type-options": "nosniff" });
-    if (list.isHead) {
-      res.end();
-      return;
+    if (request.isGone) return;
+    const { isHead } = request;
+    request.writeHead(200, { ...headers, "x-content-type-options": "nosniff" }, isHead ? "nothing" : "pieces");
+    if (isHead) return;
+    for await (const chunk of chunks) {
+      await request.write(piece);
+      if (request.isGone) return;
+      piece = encoder.encode(chunk);
     }
-    try {
-      for await (const chunk of chunks) {
-        await writeWithBackpressure(res, piece);
-        if (isGone(res)) return;
-        piece = encoder.encode(chunk);
-      }
-      await writeWithBackpressure(res, Buffer.concat([piece, encoder.end()]));
-      if (!isGone(res)) res.end();
-    } catch (error) {
-      list.onError(error);
-      if (!isGone(res)) breakOff(res, "");
-    }
+    await request.write(Buffer.concat([piece, encoder.end()]));
+    request.end();
   } finally {
     await chunks.return();
   }
-}
-
-/**
- * Writes the last bytes, and then cuts the connection (HTTP/1.1) or resets the stream (HTTP/2), because the response is
- * incomplete.
- */
-export function breakOff(res: HttpResponse, last: string): void {
-  (res as ServerResponse).write(last, () => abort(res));
 }

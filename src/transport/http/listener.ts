@@ -1,17 +1,17 @@
 // One port for HTTP/1.1 and HTTP/2, with and without TLS. Only a net server listens: it accepts and counts connections,
 // and passes them to the servers of the protocols.
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ListenAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Admission } from "./admission.js";
 import type { Connections } from "./connections.js";
-import { createHttp1, type RefuseHttp1 } from "./http1.js";
-import { createHttp2, type OnHttp2Stream, type RefuseStream } from "./http2.js";
+import { Http1 } from "./http1.js";
+import { createHttp2 } from "./http2.js";
 import type { Limits } from "./limits.js";
 import { type ConnectionHandlers, createTlsListener, detectProtocol, type TlsIdentity } from "./protocol-detection.js";
-import type { RequestRecords } from "./request-record.js";
+import type { RequestRecords } from "./records.js";
+import type { RequestHandlers } from "./request.js";
 
 /**
  * How many connections may wait to be accepted. What the kernel has no room for asks again after a second; of this number it
@@ -119,10 +119,8 @@ export interface ListenerOptions {
   readonly port: BoundPort;
   readonly tls?: TlsIdentity | undefined;
   readonly limits: Limits;
-  readonly onHttp1: (req: IncomingMessage, res: ServerResponse) => void;
-  readonly refuseHttp1: RefuseHttp1;
-  readonly onHttp2Stream: OnHttp2Stream;
-  readonly refuseStream: RefuseStream;
+  readonly handle: RequestHandlers["handle"];
+  readonly refuse: RequestHandlers["refuse"];
   readonly connections: Connections;
   /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
   readonly errorBody: (status: number) => string;
@@ -149,9 +147,10 @@ export function createListener(options: ListenerOptions) {
   const { limits, logger, connections } = options;
   const onError = (err: unknown, requestId?: string) =>
     logger?.error({ err, requestId }, "a request failed outside of its handler");
-  const shared = { ...options, onError, recordRejected: options.records.recordRejected };
-  const http1 = createHttp1({ ...shared, onRequest: options.onHttp1, refuse: options.refuseHttp1 });
-  const http2 = createHttp2({ ...shared, onStream: options.onHttp2Stream, refuse: options.refuseStream });
+  const handlers = { handle: options.handle, refuse: options.refuse, onError };
+  const shared = { ...options, handlers, recordRejected: options.records.recordRejected };
+  const http1 = new Http1(shared);
+  const http2 = createHttp2(shared);
   const sniffed = new Set<Socket>();
   let http1Connections = 0;
 
@@ -216,7 +215,7 @@ export function createListener(options: ListenerOptions) {
      * Makes clients of HTTP/1.1 open new connections, which a balancer may send elsewhere: each response is the last one
      * of its connection. Everything is still served, also on new connections.
      */
-    closeAfterResponses: http1.closeAfterResponses,
+    closeAfterResponses: () => http1.closeAfterResponses(),
 
     /**
      * Accepts no more connections, closes the open ones gracefully (GOAWAY, `Connection: close`), waits up to `graceMs`

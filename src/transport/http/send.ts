@@ -1,14 +1,12 @@
 // Sends complete responses: those of calls, and of requests that are rejected before a method is called.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
-import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { formatError } from "../../codec/error-json.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { CallContext } from "../../pipeline/call.js";
-import { buildErrorTrailers } from "./grpc-fields.js";
-import { abort, HOP_BY_HOP_FIELDS, type HttpResponse } from "./http-message.js";
-import { recordOf } from "./request-record.js";
+import { HOP_BY_HOP_FIELDS } from "./http-message.js";
+import type { Request } from "./request.js";
 import { sendComplete } from "./response-writer.js";
 
 /** Response headers by lower-case name. */
@@ -27,7 +25,7 @@ const OWN: ReadonlySet<string> = new Set([
 
 /** Sends a complete response, unless the caller has disconnected. */
 export function send(
-  res: HttpResponse,
+  request: Request,
   status: number,
   headers: ResponseHeaders,
   contentType: string | undefined,
@@ -36,12 +34,12 @@ export function send(
   if (contentType !== undefined) headers["content-type"] = contentType;
   headers["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   headers["x-content-type-options"] = "nosniff";
-  sendComplete(res, status, headers, body);
+  sendComplete(request, status, headers, body);
 }
 
 /** Sends a response that has no body by definition. */
-export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void {
-  sendComplete(res, 204, headers);
+export function sendNoContent(request: Request, headers: ResponseHeaders): void {
+  sendComplete(request, 204, headers);
 }
 
 /** The headers and trailers that a handler set; trailers have the prefix `trailer-`, as in Connect. */
@@ -66,14 +64,14 @@ export function copyHeaders(from: Headers, to: ResponseHeaders, prefix = ""): vo
 // Writers for errors before the method is known, which only have details of google.rpc.
 const writers = createJsonWriters(createTypeRegistry([])).details;
 
-/** Ends `res` with a JSON document that must not be cached, unless the peer has disconnected. */
-export function sendJson(res: HttpResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
-  sendBody(res, status, "application/json", json, { ...headers, "cache-control": "no-store" });
+/** Answers with a JSON document that must not be cached, unless the peer has disconnected. */
+export function sendJson(request: Request, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
+  sendBody(request, status, "application/json", json, { ...headers, "cache-control": "no-store" });
 }
 
-/** Ends `res` with a body, unless the peer has disconnected. */
+/** Answers with a body, unless the peer has disconnected. */
 export function sendBody(
-  res: HttpResponse,
+  request: Request,
   status: number,
   contentType: string,
   body: string | Buffer,
@@ -85,44 +83,24 @@ export function sendBody(
     "content-length": Buffer.byteLength(body),
     "x-content-type-options": "nosniff",
   };
-  sendOrAbort(res, status, fields, body);
+  sendOrAbort(request, status, fields, body);
 }
 
-/** Ends `res` without a body, unless the peer has disconnected. */
-export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
-  sendOrAbort(res, status, headers);
-}
-
-/**
- * Ends `res` with a gRPC status in the headers (Trailers-Only), which clients of gRPC and gRPC-Web read after any
- * request.
- */
-export function sendGrpcStatus(
-  res: HttpResponse,
-  contentType: string,
-  error: ConnectError,
-  headers: OutgoingHttpHeaders = {},
-): void {
-  recordOf(res)?.setFailure(error.code, undefined);
-  const fields = { ...headers, "content-type": contentType, "content-length": 0, ...buildErrorTrailers(error) };
-  sendOrAbort(res, 200, fields);
+/** Answers without a body, unless the peer has disconnected. */
+export function sendEmpty(request: Request, status: number, headers: OutgoingHttpHeaders): void {
+  sendOrAbort(request, status, headers);
 }
 
 // When there is no room even for this response, the connection is cut.
-function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
+function sendOrAbort(request: Request, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
   try {
-    sendComplete(res, status, headers, body);
+    sendComplete(request, status, headers, body);
   } catch {
-    abort(res);
+    request.abort();
   }
 }
 
 /** Formats an error as google.rpc.Status in JSON, the body of every REST error. */
 export function formatStatusJson(error: ConnectError): string {
   return formatError(error, writers);
-}
-
-/** Formats an error for the Connect protocol ("Error JSON"). */
-export function formatConnectJson(error: ConnectError): string {
-  return JSON.stringify(errorToJson(error, undefined));
 }

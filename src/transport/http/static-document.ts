@@ -2,8 +2,8 @@
 // the same bytes.
 import { createHash } from "node:crypto";
 import { type Coding, encodeBytes, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negotiation.js";
-import type { HttpResponse } from "./http-message.js";
-import { joinField } from "./inbound.js";
+import { joinField } from "./http-message.js";
+import type { Request } from "./request.js";
 import { sendBody, sendEmpty, sendJson } from "./send.js";
 
 export interface StaticDocumentOptions {
@@ -74,8 +74,8 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
      *
      * @throws whatever `load` throws; then nothing was sent
      */
-    async send(res: HttpResponse): Promise<void> {
-      const { method, headers: requestHeaders } = res.req;
+    async send(request: Request): Promise<void> {
+      const { method, fields: requestHeaders } = request;
       const whole = await loadOnce();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
       const preferred = compressible ? selectCoding(joinField(requestHeaders["accept-encoding"])) : undefined;
@@ -88,12 +88,12 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
       };
       if (hasTag(requestHeaders["if-none-match"], etag)) {
         const { "content-encoding": _, ...kept } = fields;
-        sendEmpty(res, 304, kept);
+        sendEmpty(request, 304, kept);
       } else if (method === "HEAD") {
         const described = { "content-type": contentType, "content-length": bytes.length };
-        sendEmpty(res, 200, { ...fields, ...described, "x-content-type-options": "nosniff" });
+        sendEmpty(request, 200, { ...fields, ...described, "x-content-type-options": "nosniff" });
       } else {
-        sendBody(res, 200, contentType, bytes, fields);
+        sendBody(request, 200, contentType, bytes, fields);
       }
     },
   };
@@ -111,13 +111,14 @@ function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
  * @param document undefined for a path without one
  * @returns whether it answered
  */
-export function answerWith(document: StaticDocument | undefined, method: string, res: HttpResponse): boolean {
+export function answerWith(document: StaticDocument | undefined, request: Request): boolean {
   if (document === undefined) return false;
+  const { method } = request;
   if (method !== "GET" && method !== "HEAD") {
-    sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+    sendJson(request, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
     return true;
   }
   // A document that cannot be loaded must not end the process.
-  document.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
+  document.send(request).catch(() => sendJson(request, 500, '{"status":"unavailable"}'));
   return true;
 }

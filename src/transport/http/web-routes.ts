@@ -3,9 +3,9 @@ import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { WebRequest, WebResponse, WebRoute, WebRoutes } from "../../kernel/web.js";
-import type { RequestRecord } from "../../telemetry/request-record.js";
-import { mayHaveBody, readBody } from "./body-reader.js";
-import { HttpError, type HttpRequest, type HttpResponse } from "./http-message.js";
+import { readBody } from "./body-reader.js";
+import { HttpError } from "./http-message.js";
+import type { Request } from "./request.js";
 import { formatStatusJson, sendBody, sendEmpty, sendJson } from "./send.js";
 import type { ServerSpans } from "./server-span.js";
 
@@ -25,21 +25,16 @@ export type Web = ReturnType<typeof createWeb>;
 export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOptions) {
   const table = createWebTable(routes);
 
-  async function answer(
-    found: FoundRoute,
-    req: HttpRequest,
-    res: HttpResponse,
-    path: string,
-    record: RequestRecord,
-  ): Promise<void> {
+  async function answer(found: FoundRoute, request: Request, path: string): Promise<void> {
     const { route, rest } = found;
-    spans?.beginRoute(record, req.headers, route.path);
+    const { record } = request;
+    spans?.beginRoute(record, request.fields, route.path);
     try {
-      const request = toWebRequest(req, route, { path, rest, record });
-      if (route.access !== "public") route.access(request);
-      const response = await route.handle(request);
+      const asked = toWebRequest(request, route, { path, rest });
+      if (route.access !== "public") route.access(asked);
+      const response = await route.handle(asked);
       record.reason ??= response.rejection;
-      send(res, response, req.method === "HEAD");
+      send(request, response);
     } catch (error) {
       if (isCallerGone(error)) return;
       const cause = error instanceof HttpError ? error.error : error;
@@ -47,9 +42,14 @@ export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOp
       record.reason ??= rejectReasonOf(cause);
       record.trace?.noteError(failure);
       const retryAfter = retryAfterOf(failure);
-      sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), formatStatusJson(failure), {
-        ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
-      });
+      sendJson(
+        request,
+        error instanceof HttpError ? error.status : httpStatusOf(failure.code),
+        formatStatusJson(failure),
+        {
+          ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+        },
+      );
     }
   }
 
@@ -61,13 +61,14 @@ export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOp
     /** The names that logs and metrics have for the routes. */
     names: [...new Set(routes.map(({ path }) => formatRouteName(path)))],
     /** Answers if there is a route for `path`; false if there is none. */
-    handle(req: HttpRequest, res: HttpResponse, path: string, record: RequestRecord): boolean {
+    handle(request: Request, path: string): boolean {
       const allow = table.methodsAt(path);
       if (allow === undefined) return false;
-      record.method = table.nameOf(path);
-      const found = table.find(req.method === "HEAD" ? "GET" : (req.method ?? ""), path);
-      if (found === undefined) sendBody(res, req.method === "OPTIONS" ? 204 : 405, "text/plain", "", { allow });
-      else void answer(found, req, res, path, record);
+      request.record.method = table.nameOf(path);
+      const { method } = request;
+      const found = table.find(method === "HEAD" ? "GET" : method, path);
+      if (found === undefined) sendBody(request, method === "OPTIONS" ? 204 : 405, "text/plain", "", { allow });
+      else void answer(found, request, path);
       return true;
     },
   };
@@ -142,15 +143,10 @@ function decodeSegments(rest: string): string | undefined {
 interface RequestTarget {
   readonly path: string;
   readonly rest: string;
-  readonly record: RequestRecord;
 }
 
-function toWebRequest(
-  req: HttpRequest,
-  { method, maxBytes }: WebRoute,
-  { path, rest, record }: RequestTarget,
-): WebRequest {
-  const target = req.url ?? "";
+function toWebRequest(request: Request, { method, maxBytes }: WebRoute, { path, rest }: RequestTarget): WebRequest {
+  const { url: target, record, fields } = request;
   const mark = target.indexOf("?");
   return {
     method,
@@ -162,13 +158,10 @@ function toWebRequest(
     trace: record.trace,
     record,
     traceId: record.traceId ?? "",
-    header(name) {
-      const value = req.headers[name];
-      return typeof value === "object" ? value.join(", ") : value;
-    },
-    cookie: (name) => findCookie(req.headers.cookie ?? "", name),
-    form: () => readForm(req, maxBytes),
-    bytes: async () => (mayHaveBody(req) ? readBody(req, maxBytes) : new Uint8Array()),
+    header: (name) => request.header(name),
+    cookie: (name) => findCookie(fields.cookie ?? "", name),
+    form: () => readForm(request, maxBytes),
+    bytes: async () => (request.mayHaveBody ? readBody(request, maxBytes) : new Uint8Array()),
   };
 }
 
@@ -180,25 +173,25 @@ function findCookie(header: string, name: string): string | undefined {
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
 }
 
-async function readForm(req: HttpRequest, maxBytes: number): Promise<URLSearchParams> {
-  if (!mayHaveBody(req)) return new URLSearchParams();
-  const [type = ""] = (req.headers["content-type"] ?? "").split(";");
+async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
+  if (!request.mayHaveBody) return new URLSearchParams();
+  const [type = ""] = (request.fields["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
     const rule = "must be application/x-www-form-urlencoded";
     throw new HttpError(415, invalidArgument({ field: "body", subject: "content-type", rule }));
   }
-  return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
+  return new URLSearchParams(Buffer.from(await readBody(request, maxBytes)).toString());
 }
 
 // RFC 9110, section 8.6: the Content-Length of a response without a body is that of the response to GET, or absent.
-function send(res: HttpResponse, { status, headers = {}, body = "" }: WebResponse, bare: boolean): void {
+function send(request: Request, { status, headers = {}, body = "" }: WebResponse): void {
   const { "content-type": type = "text/plain; charset=utf-8", ...rest } = headers;
   const fields = Object.fromEntries(
     Object.entries(rest).map(([name, value]) => [name, typeof value === "string" ? value : [...value]]),
   );
   const contentType = String(type);
   const described = { ...fields, "content-type": contentType, "content-length": Buffer.byteLength(body) };
-  if (status === 304) sendEmpty(res, status, fields);
-  else if (bare) sendEmpty(res, status, described);
-  else sendBody(res, status, contentType, body, fields);
+  if (status === 304) sendEmpty(request, status, fields);
+  else if (request.isHead) sendEmpty(request, status, described);
+  else sendBody(request, status, contentType, body, fields);
 }

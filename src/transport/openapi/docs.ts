@@ -203,8 +203,8 @@ export function createDocsRoutes(document: () => Promise<string>): RouteGroup & 
 
   return {
     paths: [...documents.keys()],
-    handle(method, path, res) {
-      return answerWith(documents.get(path), method, res);
+    handle(request, path) {
+      return answerWith(documents.get(path), request);
     },
   };
 }

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { prefersJson } from "../http/content-negotiation.js";
 import type { RouteGroup } from "../http/health-routes.js";
-import type { HttpResponse } from "../http/http-message.js";
+import type { Request } from "../http/request.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 /** The path of the version. */
@@ -105,16 +105,16 @@ export function createHomeRoutes({
   });
   const versionJson = json({ version }, FRESH);
 
-  function findDocument(path: string, res: HttpResponse): StaticDocument | undefined {
+  function findDocument(path: string, request: Request): StaticDocument | undefined {
     if (path === VERSION_PATH) return versionJson;
     if (path !== "/" || isRootTaken) return undefined;
-    return prefersJson(res.req.headers.accept) ? list : page;
+    return prefersJson(request.fields.accept) ? list : page;
   }
 
   return {
     paths: isRootTaken ? [VERSION_PATH] : [VERSION_PATH, "/"],
-    handle(method, path, res) {
-      return answerWith(findDocument(path, res), method, res);
+    handle(request, path) {
+      return answerWith(findDocument(path, request), request);
     },
   };
 }

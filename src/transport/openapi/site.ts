@@ -57,13 +57,14 @@ export function createSite(folder: URL = FOLDER): RouteGroup {
 
   return {
     paths: [SITE_PATH.slice(0, -1), `${SITE_PATH}*`],
-    handle(method, path, res) {
+    handle(request, path) {
       if (!`${path}/`.startsWith(SITE_PATH)) return false;
       files ??= readFiles();
+      const { method } = request;
       const target = redirectOf(path, files);
       if (target === undefined || (method !== "GET" && method !== "HEAD"))
-        return answerWith(files.get(target === undefined ? path : SITE_PATH), method, res);
-      sendEmpty(res, 308, { location: target, ...FRESH });
+        return answerWith(files.get(target === undefined ? path : SITE_PATH), request);
+      sendEmpty(request, 308, { location: target, ...FRESH });
       return true;
     },
   };

@@ -27,13 +27,8 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
 import { decodeJsonText } from "../http/body-reader.js";
 import type { BoundVariable, HttpBinding } from "../http/http-binding.js";
+import type { ReadBody } from "../protocol/rest-route.js";
 import { createQueryBinder } from "./query.js";
-
-/** A body that has been read. */
-export interface ReadBody {
-  readonly bytes: Uint8Array;
-  readonly contentType: string | undefined;
-}
 
 /**
  * Decodes the message of a request.

@@ -1,37 +1,19 @@
 // Responses of handlers as bodies of HTTP responses, by the rule of google.api.http, and the codecs that write them.
-import type { DescMethod, DescService, Message, Registry } from "@bufbuild/protobuf";
+import type { DescService, Message, Registry } from "@bufbuild/protobuf";
 import { getField } from "../../codec/fields.js";
 import type { TimestampDigits } from "../../codec/json-scalar.js";
-import type { MessageWriters } from "../../codec/json-wkt.js";
 import { createJsonWriters, type JsonWriters } from "../../codec/json-writer.js";
 import { createServiceRegistry, createTypeRegistry } from "../../codec/type-registry.js";
 import type { MethodEntry, MountedService } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";
+import type { EncodedResponse, MessageEncode, RawBody } from "../protocol/rest-route.js";
 import { isHttpBody } from "./decode.js";
-
-/** The body of a response. */
-export interface EncodedResponse {
-  /** Undefined when there is no body at all. */
-  readonly contentType: string | undefined;
-  readonly body: string | Uint8Array;
-}
-
-/** Bytes of some type (google.api.HttpBody). */
-export interface RawBody extends EncodedResponse {
-  readonly contentType: string;
-  readonly body: Uint8Array;
-}
 
 /** Encodes what a handler returned: a message, or an init object of one. */
 export type Encode = (response: object) => EncodedResponse;
 
 const JSON_TYPE = "application/json";
 const NOTHING: EncodedResponse = { contentType: undefined, body: "" };
-
-/** Encodes one message of a response, which may have several. */
-export type MessageEncode =
-  | { readonly kind: "json"; readonly textOf: (response: object) => string }
-  | { readonly kind: "raw"; readonly bodyOf: (response: object) => RawBody };
 
 /** Creates the encoder of one binding of a unary method. */
 export function createEncoder(binding: HttpBinding, writers: JsonWriters): Encode {
@@ -88,9 +70,9 @@ export interface Codec {
 
 /** The codecs of the methods that are served. */
 export interface Codecs {
+  /** That of the platform. */
+  readonly own: Codec;
   of(method: Pick<MethodEntry, "mounted">): Codec;
-  /** The writers of the details of errors; those of the platform before any method is known. */
-  detailsOf(call: { readonly method: DescMethod } | undefined): MessageWriters;
 }
 
 /** Creates the codecs of `methods`. */
@@ -100,11 +82,7 @@ export function createCodecs(methods: readonly MethodEntry[]): Codecs {
   for (const { mounted } of methods) {
     if (mounted !== undefined && !mounts.has(mounted.desc)) mounts.set(mounted.desc, createMountedCodec(mounted));
   }
-  const codecAt = (desc: DescService | undefined) => (desc && mounts.get(desc)) ?? own;
-  return {
-    of: ({ mounted }) => codecAt(mounted?.desc),
-    detailsOf: (call) => codecAt(call?.method.parent).writers.details,
-  };
+  return { own, of: ({ mounted }) => (mounted && mounts.get(mounted.desc)) ?? own };
 }
 
 function createMountedCodec({ desc, registry }: MountedService): Codec {

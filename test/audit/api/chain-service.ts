@@ -14,8 +14,10 @@ import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import { createMethodTable } from "../../../src/pipeline/method-table.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
+import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
-import { createGateway } from "../../../src/transport/rest/gateway.js";
+import { Gateway } from "../../../src/transport/rest/gateway.js";
+import { createServe } from "../../../src/transport/serve.js";
 import { createServer } from "../../../src/transport/server.js";
 import { groupRow, identityRow, roleRow } from "../../support/rows.js";
 import { tempDir } from "../../support/temp-dir.js";
@@ -67,17 +69,16 @@ export async function serveLog(
   const token = randomBytes(16).toString("hex");
   const principal = { identityUid, tokenId: "t", issuedAt: 1e9, expiresAt: 2e10 };
   const pipeline = { store, clock, errorDomain, onInternalError: (error: Error) => console.error(error.cause) };
-  const shared = {
-    methods,
+  const serve = createServe({
     invoke: createInvoke(pipeline),
     invokeStream: createInvokeStream(pipeline),
     authenticateCaller: createAuthenticateCaller(() => principal),
-    clock,
-    errorDomain,
-  };
-  const gateway = createGateway({ ...shared, methods: methods.values() });
+    ...{ clock, errorDomain, limits: defaultLimits },
+    onInternalError: (error) => console.error(error),
+  });
+  const gateway = new Gateway({ serve, methods: methods.values() });
   const port = await bindPort({ host: "127.0.0.1", port: 0 });
-  const server = createServer({ ...shared, gateway, port, logger: createLogger("silent") });
+  const server = createServer({ methods, serve, gateway, errorDomain, port, logger: createLogger("silent") });
   server.start();
   const url = `http://127.0.0.1:${port.address.port}`;
   const tokenFile = join(tempDir(), "token");

@@ -25,10 +25,10 @@ import { defaultLimits } from "../../../src/kernel/quotas.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createQuotas } from "../../../src/pipeline/resource/quota.js";
 import type { Store } from "../../../src/store/store.js";
-import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
+import { beginHttp1 } from "../../transport/requests.js";
 import { MAX_LIFE_S } from "../upstream/foreign-issuer.js";
 
 const PLENTY = { points: 1000, seconds: 1 };
@@ -139,8 +139,8 @@ export async function startLogin(
     onInternalError: (error) => problems.push(String(error.cause)),
   });
   server.on("request", (req, res) => {
-    const record = beginHttpRecord(req, res, req.socket.remoteAddress);
-    if (!web.handle(req, res, new URL(req.url ?? "/", url).pathname, record)) res.writeHead(404).end();
+    const { pathname } = new URL(req.url ?? "/", url);
+    if (!web.handle(beginHttp1(req, res), pathname)) res.writeHead(404).end();
   });
   return {
     url,

@@ -1,6 +1,7 @@
 import { type DescMethod, type Message, toJson } from "@bufbuild/protobuf";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
-import { createDecoder, type DecodeOptions, type ReadBody } from "../../../src/transport/rest/decode.js";
+import type { ReadBody } from "../../../src/transport/protocol/rest-route.js";
+import { createDecoder, type DecodeOptions } from "../../../src/transport/rest/decode.js";
 import { entryOf, featureMethod, featureRegistry } from "./feature.js";
 
 /** The JSON of the request that the first binding of a method of FeatureService makes of its parts. */

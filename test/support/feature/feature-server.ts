@@ -3,12 +3,15 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
-import type { ConnectError } from "@connectrpc/connect";
 import type { UnaryCall } from "../../../src/pipeline/call.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import type { Store } from "../../../src/store/store.js";
 import type { Tx } from "../../../src/store/transaction.js";
-import { createGateway, type Gateway, type GatewayOptions } from "../../../src/transport/rest/gateway.js";
+import { defaultLimits } from "../../../src/transport/http/limits.js";
+import type { TrustedProxies } from "../../../src/transport/http/peer-address.js";
+import { Gateway, type GatewayOptions } from "../../../src/transport/rest/gateway.js";
+import { createServe, type ServeOptions } from "../../../src/transport/serve.js";
+import { beginHttp1, beginHttp2 } from "../../transport/requests.js";
 import { type Received, requestH1, requestOn, type Sent } from "../requests.js";
 import { entryOf, type FeatureHandler, type FeatureStreamHandler, featureService, streamEntryOf } from "./feature.js";
 
@@ -24,7 +27,7 @@ export interface FeatureServer {
   /** The calls that reached a handler, in order. */
   readonly calls: { readonly method: string; readonly request: object; readonly call: UnaryCall }[];
   /** What `onInternalError` was told. */
-  readonly internal: ConnectError[];
+  readonly internal: unknown[];
   send(protocol: "h1" | "h2", sent: Sent): Promise<Received>;
   stop(): Promise<void>;
 }
@@ -38,19 +41,16 @@ const store = { read: (unit: (tx: Tx) => unknown) => unit({} as Tx) } as Store;
  */
 export async function startFeatureServer(
   handlers: Readonly<Record<string, FeatureHandler>> = {},
-  options: Partial<GatewayOptions> = {},
+  options: Partial<Omit<GatewayOptions, "serve"> & ServeOptions> & { readonly proxies?: TrustedProxies } = {},
   streams: Readonly<Record<string, FeatureStreamHandler>> = {},
 ): Promise<FeatureServer> {
   const calls: FeatureServer["calls"] = [];
-  const internal: ConnectError[] = [];
+  const internal: unknown[] = [];
   const errorDomain = "iam.test";
   const clock = options.clock ?? (() => 1_000_000);
-  const onInternalError = (error: ConnectError) => void internal.push(error);
-  const gateway = createGateway({
-    methods: [
-      ...featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
-      ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc, streams[desc.name])),
-    ],
+  const onInternalError = (error: unknown) => void internal.push(error);
+  const serve = createServe({
+    limits: defaultLimits,
     authenticateCaller: () => undefined,
     invokeStream: createInvokeStream({
       store,
@@ -68,12 +68,18 @@ export async function startFeatureServer(
     onInternalError,
     ...options,
   });
-  const h1 = createServer((req, res) => gateway.handle(req, res));
+  const gateway = new Gateway({
+    methods: [
+      ...featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
+      ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc, streams[desc.name])),
+    ],
+    ...options,
+    serve,
+  });
+  const h1 = createServer((req, res) => gateway.handle(beginHttp1(req, res, [], options.proxies)));
   const h2 = http2.createServer();
   h2.on("stream", (stream, headers, _flags, rawHeaders?: unknown) => {
-    stream.on("error", () => {});
-    const req = new http2.Http2ServerRequest(stream, headers, {}, (rawHeaders ?? []) as string[]);
-    gateway.handle(req, new http2.Http2ServerResponse(stream));
+    gateway.handle(beginHttp2(stream, headers, (rawHeaders ?? []) as string[], undefined, options.proxies));
   });
   h1.listen(0, "127.0.0.1");
   h2.listen(0, "127.0.0.1");

@@ -14,7 +14,8 @@ import type { Store } from "../../../src/store/store.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
-import { createGateway } from "../../../src/transport/rest/gateway.js";
+import { Gateway } from "../../../src/transport/rest/gateway.js";
+import { createServe } from "../../../src/transport/serve.js";
 import { createServer } from "../../../src/transport/server.js";
 import { newDataDir } from "../data-dir.js";
 import { featureService } from "./feature.js";
@@ -89,22 +90,16 @@ export async function startFeatureStack(others: readonly ServedService[] = []): 
   const invoke = createInvoke(pipeline);
   const invokeStream = createInvokeStream(pipeline);
   const authenticateCaller = createAuthenticateCaller(() => Promise.reject(unauthenticated()));
-  const gateway = createGateway({
-    methods: methods.values(),
-    invoke,
-    authenticateCaller,
-    invokeStream,
-    clock,
-    errorDomain,
+  const serve = createServe({
+    ...{ invoke, authenticateCaller, invokeStream, clock, errorDomain, limits: defaultLimits },
+    onInternalError: () => {},
   });
+  const gateway = new Gateway({ methods: methods.values(), serve });
   const bound = await bindPort({ host: "127.0.0.1", port: 0 });
   const server = createServer({
     methods,
-    invoke,
-    authenticateCaller,
-    invokeStream,
+    serve,
     gateway,
-    clock,
     errorDomain,
     port: bound,
     limits: defaultLimits,

@@ -4,10 +4,11 @@ import { BlockList, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Admission } from "../../../src/transport/http/admission.js";
+import { createBudgets } from "../../../src/transport/http/budgets.js";
 import { ByteBudget } from "../../../src/transport/http/byte-budget.js";
 import { Connections } from "../../../src/transport/http/connections.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
-import { createBudgets, type OpenRequest } from "../../../src/transport/http/open-request.js";
+import { ChargedRequest } from "../requests.js";
 
 const MIB = 1024 * 1024;
 const limits = {
@@ -34,7 +35,8 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
     const connection = connections.accept(socket as unknown as Socket);
     assert.ok(connection);
     const headers = forwarded === undefined ? {} : { "x-forwarded-for": forwarded };
-    const request = connections.begin(connection, "/", headers, address);
+    const key = connections.begin(connection, headers, address);
+    const request = new ChargedRequest(key, connections.host, connection);
     request.callerUid = caller;
     return request;
   };
@@ -42,7 +44,7 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
 }
 
 const failIfRejected = () => assert.fail("the body was rejected");
-const fits = (request: OpenRequest, bytes: number) => request.openBody(failIfRejected).grow(bytes);
+const fits = (request: ChargedRequest, bytes: number) => request.openBody(failIfRejected).grow(bytes);
 
 describe("a byte belongs", () => {
   it("to a caller, wherever the calls come from, and not to the address", () => {
@@ -97,8 +99,8 @@ describe("a byte belongs", () => {
     const { begin, budgets } = start();
     const request = begin("192.0.2.1");
     assert.ok(fits(request, UNKNOWN_SHARE));
-    request.close();
-    request.close();
+    request.finish();
+    request.finish();
     assert.equal(budgets.requests.bytes, 0);
     request.chargeResponse(MIB, failIfRejected);
     assert.equal(budgets.responses.bytes, 0);
@@ -194,7 +196,7 @@ describe("a response", () => {
     await delay(300);
     begin("192.0.2.1", undefined, "a").chargeResponse(SHARE, failIfRejected);
     assert.throws(() => begin("192.0.2.1", undefined, "a").chargeResponse(MIB, failIfRejected));
-    empty.close();
+    empty.finish();
     assert.equal(budgets.responses.bytes, SHARE);
   });
 });

@@ -4,7 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HttpRuleSchema } from "#gen/google/api/http_pb.js";
 import type { MethodEntry } from "../../../src/pipeline/method-table.js";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
-import { createGateway } from "../../../src/transport/rest/gateway.js";
+import { Gateway } from "../../../src/transport/rest/gateway.js";
 import { entryOf, featureMethod, featureService, methodWithRule } from "../../support/feature/feature.js";
 
 type Rule = Exclude<MessageInitShape<typeof HttpRuleSchema>, { $typeName: string }>;
@@ -207,14 +207,8 @@ test("the gateway names both of two methods that match the same paths", () => {
     entryOf(methodWithRule(get("/v1/{string_value}"))),
     entryOf(methodWithRule(get("/v1/{bytes_value}"))),
   ];
-  const options = {
-    methods: entries,
-    authenticateCaller: () => undefined,
-    invoke: async () => ({}),
-    clock: () => 0,
-    errorDomain: "test",
-  };
-  assert.throws(() => createGateway(options), {
+  const serve = { serve: async () => {}, refuse() {} };
+  assert.throws(() => new Gateway({ methods: entries, serve }), {
     name: "TypeError",
     message: "bad.Service.Do (GET /v1/{bytes_value}) and bad.Service.Do (GET /v1/{string_value}) match the same paths",
   });

@@ -5,9 +5,10 @@ import { type AddressInfo, connect, Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { beginHttpRecord } from "../../../src/transport/http/request-record.js";
+import type { Http1Request } from "../../../src/transport/http/http1-request.js";
 import { sendComplete } from "../../../src/transport/http/response-writer.js";
 import { waitUntil } from "../../support/wait-until.js";
+import { beginHttp1 } from "../requests.js";
 
 const GET = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const LAST = "GET /last HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
@@ -24,6 +25,17 @@ async function exchange(listener: RequestListener, requests: string, options = {
     socket.destroy();
     server.close();
   }
+}
+
+// Without an id, which Node does not send.
+function begin(...pair: Parameters<RequestListener>): Http1Request {
+  const request = beginHttp1(...pair);
+  const { writeHead } = pair[1];
+  pair[1].writeHead = ((status: number, fields: string[]) => {
+    const at = fields.indexOf("x-request-id");
+    return writeHead.call(pair[1], status, fields.toSpliced(at, 2));
+  }) as typeof writeHead;
+  return request;
 }
 
 interface Response {
@@ -61,7 +73,7 @@ for (const [name, { status, headers, body }] of Object.entries(sent)) {
     test(`${name} is sent as Node sends it: ${how}`, async () => {
       const known = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
       const node: RequestListener = (_req, res) => void res.writeHead(status, known).end(body);
-      const ours: RequestListener = (_req, res) => sendComplete(res, status, { ...headers }, body);
+      const ours: RequestListener = (req, res) => sendComplete(begin(req, res), status, { ...headers }, body);
       for (const options of [{ keepAliveTimeout: 7_500 }, { keepAliveTimeout: 0 }]) {
         const expected = await exchange(node, request, options);
         assert.equal(await exchange(ours, request, options), expected);
@@ -106,7 +118,7 @@ async function writesOf(listener: RequestListener): Promise<readonly string[]> {
 for (const body of ["{}", '{"name":"Zoë 🌳"}', "x".repeat(60_000), ""]) {
   test(`a response of ${body.length} characters is one write`, async () => {
     const headers = json(body);
-    const writes = await writesOf((_req, res) => sendComplete(res, 200, headers, body));
+    const writes = await writesOf((req, res) => sendComplete(begin(req, res), 200, headers, body));
     assert.equal(writes.length, 1);
     assert.ok(writes[0]?.endsWith(`\r\n\r\n${body}`));
   });
@@ -123,7 +135,9 @@ test("control: a response in two parts is two writes", async () => {
 
 test("a field that would end its line ends the connection, and nothing of it is sent", async () => {
   for (const value of ["a\r\nset-cookie: b", "a\nb", "a\0b"]) {
-    const received = await exchange((_req, res) => sendComplete(res, 200, json("{}", { "x-a": value }), "{}"), GET);
+    const listener: RequestListener = (req, res) =>
+      sendComplete(begin(req, res), 200, json("{}", { "x-a": value }), "{}");
+    const received = await exchange(listener, GET);
     assert.equal(received, "");
   }
 });
@@ -137,7 +151,7 @@ test("the response looks sent to its listeners, and ends when the peer has its b
       });
     }
     if (req.url === "/last") res.writeHead(200).end();
-    else sendComplete(res, 201, json("{}"), "{}");
+    else sendComplete(begin(req, res), 201, json("{}"), "{}");
   }, GET + LAST);
   const state = "true true true";
   assert.deepEqual(events, [`finish 201 ${state}`, `close 201 ${state}`, `finish 200 ${state}`, `close 200 ${state}`]);
@@ -155,11 +169,11 @@ test("a response is recorded as sent when the peer has read its bytes, and not w
       peer.write(GET);
     };
     const server = createServer((req, res) => {
-      beginHttpRecord(req, res, undefined, [({ isCanceled }) => ends.push(isCanceled)]);
+      const request = beginHttp1(req, res, [({ isCanceled }) => ends.push(isCanceled)]);
       res.on("close", () => {
         if (!peer.destroyed && bytes === 0) requestNext();
       });
-      sendComplete(res, 200, json(body), body);
+      sendComplete(request, 200, json(body), body);
     });
     server.on("connection", (socket) => sockets.push(socket));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

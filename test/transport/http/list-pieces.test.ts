@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { GroupListSchema } from "#gen/chainguard/platform/iam/group_pb.js";
+import { createBudgets } from "../../../src/transport/http/budgets.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import {
   collectList,
@@ -14,8 +15,7 @@ import {
   createJsonListEncoder,
   streamList,
 } from "../../../src/transport/http/list-pieces.js";
-import { createBudgets } from "../../../src/transport/http/open-request.js";
-import { openRequest } from "../open-request.js";
+import { beginHttp1, ChargedRequest } from "../requests.js";
 
 const PART_BYTES = 1_000_000;
 const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, responseBufferBytes: 30 * PART_BYTES };
@@ -27,12 +27,12 @@ async function* chunks(count: number) {
 function callers() {
   const budgets = createBudgets(limits);
   const list = (caller: string, given: AsyncIterable<object>, isGone = () => false) => {
-    const request = openRequest(budgets);
+    const request = new ChargedRequest("192.0.2.1", budgets, undefined, isGone);
     request.callerUid = caller;
     const encoder = createBinaryListEncoder(GroupListSchema);
     const maxBytes = limits.responseBytes;
-    const message = collectList({ chunks: given, encoder, maxBytes, isGone, request, cutOff() {} });
-    return { message, release: () => request.close() };
+    const message = collectList({ chunks: given, encoder, maxBytes, request });
+    return { message, release: () => request.finish() };
   };
   return { budgets, list };
 }
@@ -106,15 +106,13 @@ interface Part {
 
 async function sendChunks(chunks: () => AsyncGenerator<Part, void, void>) {
   const errors: unknown[] = [];
-  const server = createServer((_req, res) => {
-    void streamList({
-      res,
-      isHead: false,
-      headers: { "content-type": "application/json" },
-      first: { items: [1] },
-      chunks: chunks(),
-      encoder: createEncoder(),
-      onError: (error) => errors.push(error),
+  const server = createServer((message, response) => {
+    const request = beginHttp1(message, response);
+    const headers = { "content-type": "application/json" };
+    const list = { request, headers, first: { items: [1] }, chunks: chunks(), encoder: createEncoder() };
+    streamList(list).catch((error) => {
+      errors.push(error);
+      request.breakOff("");
     });
   });
   server.listen(0, "127.0.0.1");
@@ -150,7 +148,7 @@ describe("lists that are sent while they are read", () => {
   };
 
   for (const [what, chunks] of Object.entries(failures)) {
-    test(`of which a part cannot be ${what} are cut off, and the error is told`, async () => {
+    test(`of which a part cannot be ${what} fail, and what was sent is incomplete`, async () => {
       const { text, errors } = await sendChunks(chunks);
       assert.equal(text, undefined);
       assert.deepEqual(

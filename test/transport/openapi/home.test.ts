@@ -20,6 +20,7 @@ import { readDocument } from "../../support/openapi/request.js";
 import { PROJECT } from "../../support/project.js";
 import { requestH1, requestH2 } from "../../support/requests.js";
 import { tempDir } from "../../support/temp-dir.js";
+import { beginHttp1 } from "../requests.js";
 
 let harness: Harness;
 
@@ -232,7 +233,7 @@ test("without its files the documentation says how to build it", async () => {
 
 async function serveSite(site: RouteGroup, look: (url: string) => Promise<void>): Promise<void> {
   const server = createServer((req, res) => {
-    if (!site.handle(req.method ?? "", req.url ?? "", res)) res.writeHead(404).end();
+    if (!site.handle(beginHttp1(req, res), req.url ?? "")) res.writeHead(404).end();
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   try {

@@ -6,7 +6,9 @@ import { after, before, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import * as errors from "../../../src/kernel/errors.js";
 import type { UnaryCall } from "../../../src/pipeline/call.js";
-import { createGateway } from "../../../src/transport/rest/gateway.js";
+import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { Gateway } from "../../../src/transport/rest/gateway.js";
+import { createServe } from "../../../src/transport/serve.js";
 import { failure, violation } from "../../support/feature/error-texts.js";
 import { entryOf, type FeatureHandler, featureMethod } from "../../support/feature/feature.js";
 import {
@@ -15,6 +17,7 @@ import {
   startDefault,
   startFeatureServer,
 } from "../../support/feature/feature-server.js";
+import { beginHttp1 } from "../requests.js";
 
 const json = { "content-type": "application/json" };
 let server: FeatureServer;
@@ -61,7 +64,7 @@ for (const protocol of ["h1", "h2"] as const) {
     const got = await failing(throwing(new Error("secret detail")));
     assert.equal(got.status, 500);
     assert.equal(got.text, failure(13, "INTERNAL", "Internal: the service failed to handle the call"));
-    assert.equal(String(server.internal[0]?.cause), "Error: secret detail");
+    assert.equal(String(server.internal[0]), "Error: secret detail");
   });
 
   test(`${protocol}: an answer that cannot be written becomes INTERNAL`, async () => {
@@ -144,18 +147,18 @@ for (const protocol of ["h1", "h2"] as const) {
 
 test("without query and body nothing comes between a request and its method", async () => {
   let invoked = false;
-  const gateway = createGateway({
-    methods: [entryOf(featureMethod("GetThing"))],
+  const serve = createServe({
+    ...{ limits: defaultLimits, clock: () => 0, errorDomain: "iam.test", onInternalError() {} },
     authenticateCaller: () => undefined,
     invoke: async () => {
       invoked = true;
       return {};
     },
-    clock: () => 0,
-    errorDomain: "iam.test",
+    async *invokeStream() {},
   });
+  const gateway = new Gateway({ serve, methods: [entryOf(featureMethod("GetThing"))] });
   const direct = createServer((req, res) => {
-    gateway.handle(req, res);
+    gateway.handle(beginHttp1(req, res));
     assert.ok(invoked);
   });
   direct.listen(0, "127.0.0.1");

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { failedPrecondition, notFound } from "../../../src/kernel/errors.js";
 import type { StreamCall } from "../../../src/pipeline/call.js";
-import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { failure, info, violation } from "../../support/feature/error-texts.js";
-import { type FeatureStreamHandler, featureService, streamEntryOf } from "../../support/feature/feature.js";
+import type { FeatureStreamHandler } from "../../support/feature/feature.js";
 import { emptyThing, type FeatureServer, type Sent, startFeatureServer } from "../../support/feature/feature-server.js";
 import { openStream, sendUnheard, withResolvers } from "../../support/feature/streamed.js";
 
@@ -324,17 +323,3 @@ for (const { accept, events: expected } of accepts) {
     assert.equal(got.headers["content-type"], expected ? "text/event-stream" : "application/x-ndjson");
   });
 }
-
-test("rejects at boot a stream with an HTTP rule and nothing to run streams", () => {
-  assert.throws(
-    () =>
-      createGateway({
-        methods: featureService("StreamService").methods.map((desc) => streamEntryOf(desc)),
-        authenticateCaller: () => undefined,
-        invoke: async () => ({}),
-        clock: Date.now,
-        errorDomain: "iam.test",
-      }),
-    { message: "arbor.test.feature.StreamService.Watch streams, but nothing was given to run streams" },
-  );
-});

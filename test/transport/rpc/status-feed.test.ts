@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createFeed } from "../../../src/transport/rpc/status-feed.js";
+import { createFeed } from "../../../src/transport/services/status-feed.js";
 
 function setUp() {
   const seen = { value: "up", checks: 0 };

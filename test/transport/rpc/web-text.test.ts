@@ -10,9 +10,9 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { HealthCheckRequestSchema, HealthCheckResponseSchema } from "#gen/health/v1/health_pb.js";
 import { unauthenticated } from "../../../src/kernel/errors.js";
-import { createHealth } from "../../../src/transport/rpc/health.js";
-import { createReflection } from "../../../src/transport/rpc/reflection.js";
-import { encodeWebText } from "../../../src/transport/rpc/web-text.js";
+import { encodeWebText } from "../../../src/transport/protocol/web-text.js";
+import { createHealth } from "../../../src/transport/services/health.js";
+import { createReflection } from "../../../src/transport/services/reflection.js";
 import { DOMAIN, frame, openHttp2, type Running, rawHttp2, rawTcp, SERVICE, startServer } from "../harness.js";
 
 const GET = `${SERVICE}/GetGroup`;

@@ -10,7 +10,7 @@ import {
   type ServerReflectionResponseSchema,
 } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
-import { defineService, type ExtraService } from "./connect-handlers.js";
+import { defineService, type ExtraService } from "./extra-service.js";
 
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;

@@ -3,7 +3,7 @@
 import { setMaxListeners } from "node:events";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { connectErrorFrom, notFound } from "../../kernel/errors.js";
-import { defineService, type ExtraService } from "./connect-handlers.js";
+import { defineService, type ExtraService } from "./extra-service.js";
 import { createFeed } from "./status-feed.js";
 
 const healthKind = { displayName: "service", type: "grpc.health.v1.Service" };

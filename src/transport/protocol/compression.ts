@@ -4,15 +4,10 @@
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { constants, createGzip, gzip as gzipBytes } from "node:zlib";
-import type { Compression } from "@connectrpc/connect/protocol";
-import { compressionGzip } from "@connectrpc/connect-node";
-import { callerGone, connectErrorFrom } from "../../kernel/errors.js";
-import { isGone, type ResponseWriter } from "../http/http-message.js";
-import { inflate } from "../http/inflate.js";
+import { callerGone } from "../../kernel/errors.js";
 import type { Limits } from "../http/limits.js";
 import type { Pieces } from "../http/list-pieces.js";
-import { openRequestOf } from "../http/open-request.js";
-import { chargeResponse } from "../http/response-writer.js";
+import type { Request } from "../http/request.js";
 
 /** Smaller messages are not compressed, because that costs more than the network saves. */
 const MIN_COMPRESSED_BYTES = 16 * 1024;
@@ -24,6 +19,9 @@ const gzipWhole = promisify<Buffer, { level: number }, Buffer>(gzipBytes);
 
 /** Compresses the messages of responses. */
 export interface Compressor {
+  /** Whether a caller that accepts these encodings takes compressed messages. */
+  accepts(accepted: string | undefined): boolean;
+
   /**
    * Whether a message of this size is compressed.
    *
@@ -37,20 +35,24 @@ export interface Compressor {
    *
    * @throws ApiError RESOURCE_EXHAUSTED when there is no room for it; the error of {@link callerGone}
    */
-  compress(out: ResponseWriter, message: Pieces): Promise<Pieces>;
+  compress(request: Request, message: Pieces): Promise<Pieces>;
 }
 
 /** Creates the compressor of a server. */
 export function createCompressor({ compressingBytes }: Pick<Limits, "compressingBytes">): Compressor {
   let underWay = 0;
   return {
+    accepts: acceptsGzip,
+
     takes: (bytes, accepted) =>
       bytes > MIN_COMPRESSED_BYTES && acceptsGzip(accepted) && (underWay === 0 || underWay + bytes <= compressingBytes),
 
-    async compress(out, { pieces, bytes }) {
+    async compress(request, { pieces, bytes }) {
       underWay += bytes;
       try {
-        const compressed = await (pieces.length === 1 ? compressWhole(out, pieces) : compressPieces(out, pieces));
+        const compressed = await (pieces.length === 1
+          ? compressWhole(request, pieces)
+          : compressPieces(request, pieces));
         return { pieces: compressed, bytes: compressed.reduce((sum, { length }) => sum + length, 0) };
       } finally {
         underWay -= bytes;
@@ -64,45 +66,29 @@ function acceptsGzip(accepted: string | undefined): boolean {
   return accepted?.split(",").some((name) => name.trim() === "gzip") ?? false;
 }
 
-async function compressWhole(out: ResponseWriter, pieces: Buffer[]): Promise<Buffer[]> {
+async function compressWhole(request: Request, pieces: Buffer[]): Promise<Buffer[]> {
   const plain = pieces.pop() ?? Buffer.alloc(0);
   const compressed = await gzipWhole(plain, OPTIONS);
-  if (isGone(out)) throw callerGone();
-  chargeResponse(out, compressed.length);
-  openRequestOf(out)?.releaseResponse(plain.length);
+  if (request.isGone) throw callerGone();
+  request.chargeResponse(compressed.length);
+  request.releaseResponse(plain.length);
   return [compressed];
 }
 
-async function compressPieces(out: ResponseWriter, pieces: Buffer[]): Promise<Buffer[]> {
-  const request = openRequestOf(out);
+async function compressPieces(request: Request, pieces: Buffer[]): Promise<Buffer[]> {
   const compressed: Buffer[] = [];
   function* takePieces() {
     for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
       yield piece;
-      request?.releaseResponse(piece.length);
+      request.releaseResponse(piece.length);
     }
   }
   await pipeline(takePieces, createGzip(OPTIONS), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
-      if (isGone(out)) throw callerGone();
-      chargeResponse(out, chunk.length);
+      if (request.isGone) throw callerGone();
+      request.chargeResponse(chunk.length);
       compressed.push(chunk);
     }
   });
   return compressed;
-}
-
-/** Creates the gzip of connect's handlers, which follows the rules of all other requests. */
-export function createGzipOfConnect(errorDomain: string): Compression {
-  return {
-    name: "gzip",
-    compress: (bytes) => compressionGzip.compress(bytes),
-    async decompress(bytes, readMaxBytes) {
-      try {
-        return (await inflate("message", "gzip", bytes, readMaxBytes, () => {})) as Uint8Array<ArrayBuffer>;
-      } catch (error) {
-        throw connectErrorFrom(error, errorDomain);
-      }
-    },
-  };
 }
