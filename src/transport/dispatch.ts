@@ -22,7 +22,7 @@ import { simplifyGrpcType } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
 import { combineField, countFields, type FieldCounts, type HostCheck } from "./http/host.js";
 import type { TrustedProxies } from "./http/peer-address.js";
-import { createRecords } from "./http/records.js";
+import { createRecords, type RequestRecords } from "./http/records.js";
 import type { Request } from "./http/request.js";
 import { formatStatusJson, sendJson } from "./http/send.js";
 import { formatRouteName, type Web } from "./http/web-routes.js";
@@ -59,18 +59,10 @@ export interface DispatchOptions {
 }
 
 /**
- * One protocol, or several that share their paths: which requests are its own, and how they are answered. Its functions
- * must not throw.
+ * One protocol, or several that share their paths: how requests are answered that are its own. Its functions must not throw.
  */
 interface FrontEnd {
-  /**
-   * Whether a request is its own. This is asked of rejected requests too, so it must cost little.
-   *
-   * @param path empty if the request is not well formed
-   */
-  accepts(path: string, contentType: string | undefined): boolean;
-
-  /** The protocol of a request that it accepts. */
+  /** The protocol of a request that is its own. */
   protocolOf(contentType: string | undefined): RequestProtocol;
 
   /** The name that logs and metrics have for the method or route at a path, if it can be found as cheaply. */
@@ -79,178 +71,187 @@ interface FrontEnd {
   /** The HTTP methods that a path is served for, as in an Allow header; undefined when there are none. */
   methodsOf(path: string): string | undefined;
 
-  /** Answers a request that it accepts. */
   handle(request: Request, path: string): void;
 
   /** Answers with an error, in the form of the protocol, a request of which nothing was read. */
   refuse(request: Request, path: string, cause: ApiError): void;
 }
 
-// The front ends in their order: the first that accepts a request answers it, and the last one accepts all. Templates of
-// REST may match any path, so it comes last.
-function listFrontEnds(
-  { rpc, fixedRoutes, web, gateway, errorDomain }: DispatchOptions,
-  routeAt: (path: string) => string | undefined,
-): readonly FrontEnd[] {
-  const methods: FrontEnd = {
-    accepts: (path) => rpc.serves(path),
-    protocolOf: (contentType) => grpcProtocolOf(contentType) ?? "connect",
-    nameOf: (path) => rpc.nameOf(path),
-    methodsOf: (path) => rpc.methodsOf(path),
-    handle: (request, path) => rpc.handle(request, path),
-    refuse: (request, path, cause) => rpc.refuse(request, path, cause),
-  };
-  const unknownGrpc: FrontEnd = {
-    ...methods,
-    accepts: (_path, contentType) => grpcProtocolOf(contentType) !== undefined,
-    nameOf: () => undefined,
-    methodsOf: () => undefined,
-  };
-  const pages: FrontEnd = {
+/** The name that logs and metrics have for responses to CORS preflights. */
+const PREFLIGHT = "preflight";
+
+/** Chooses who answers a request. */
+export class Dispatch {
+  /** Records what is rejected before it gets here. */
+  readonly records: RequestRecords;
+  /** Every value of `method` that the record of a request may have. */
+  readonly methodNames: readonly string[];
+  readonly #options: DispatchOptions;
+  readonly #routeNames: RouteNames;
+  // One object for all requests: it is filled and read synchronously.
+  readonly #counts: FieldCounts = { host: 0, authorization: 0 };
+
+  constructor(options: DispatchOptions) {
+    const { rpc, fixedRoutes, web, proxies, observers } = options;
+    this.#options = options;
+    this.#routeNames = new RouteNames([...fixedRoutes.paths, ...web.paths]);
+    this.methodNames = [...new Set([...rpc.names, ...this.#routeNames.all, PREFLIGHT])];
+    this.records = createRecords({
+      ...{ proxies, observers },
+      identify: (record, path, contentType) => this.#identify(record, path, contentType),
+    });
+  }
+
+  /** Answers a request. */
+  handle(request: Request): void {
+    const { fields } = request;
+    const counts = this.#counts;
+    simplifyGrpcType(fields);
+    if (fields.host !== undefined || fields.authorization !== undefined) {
+      countFields(request.rawFields, counts);
+      if (counts.authorization > 1) fields.authorization = combineField([...request.rawFields], "authorization");
+    } else counts.host = 0;
+    const record = this.records.begin(request);
+    const fault = this.#findHostFault(request) ?? findTargetFault(request);
+    if (fault !== undefined) {
+      // The path is not used, because it may be that of another host.
+      record.reason = "malformed";
+      this.#identify(record, "", fields["content-type"]).refuse(request, "", invalidRequest(fault));
+      return;
+    }
+    const { path } = record;
+    if (this.#answersScript(request, () => this.#methodsAt(path))) record.method = PREFLIGHT;
+    else this.#identify(record, path, fields["content-type"]).handle(request, path);
+  }
+
+  /** Answers a request whose turn has not come, in the form of its protocol. */
+  refuse(request: Request, reason: RefusalReason): void {
+    simplifyGrpcType(request.fields);
+    const cause = refusalOf(reason);
+    const record = this.records.begin(request);
+    const { path } = record;
+    const frontEnd = this.#identify(record, path, request.fields["content-type"]);
+    record.isEarly = true;
+    record.reason = cause.rejection;
+    // The methods of REST take longer to find than a rejection may.
+    const isRpc = requestProtocols[record.protocol].serves === "methods";
+    if (this.#answersScript(request, () => (isRpc ? frontEnd.methodsOf(path) : undefined))) return;
+    frontEnd.refuse(request, path, cause);
+  }
+
+  /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
+  errorBody(status: number): string {
+    return formatStatusJson(connectErrorFrom((EARLY_ERRORS[status] ?? notHttp)(), this.#options.errorDomain));
+  }
+
+  #findHostFault({ httpVersion, fields }: Request): string | undefined {
+    const { hosts } = this.#options;
+    const { host: count } = this.#counts;
+    return httpVersion === "2"
+      ? hosts.http2(fields[":authority"], fields.host, count)
+      : hosts.http1(fields.host, count, httpVersion === "1.0" ? 0 : 1);
+  }
+
+  // Scripts do not speak gRPC.
+  #answersScript(request: Request, methods: () => string | undefined): boolean {
+    const { cors } = this.#options;
+    if (cors === undefined || grpcProtocolOf(request.fields["content-type"]) === "grpc") return false;
+    return cors.answer(request, methods);
+  }
+
+  #methodsAt(path: string): string | undefined {
+    for (const { methodsOf } of [this.#methods, this.#pages, this.#rest]) {
+      const methods = methodsOf(path);
+      if (methods !== undefined) return methods;
+    }
+    return undefined;
+  }
+
+  // Finds the front end of a request, and records its protocol and the name of its method. This is asked of rejected
+  // requests too, so it must cost little.
+  #identify(record: RequestRecord, path: string, contentType: string | undefined): FrontEnd {
+    const frontEnd = this.#frontEndOf(path, contentType);
+    record.protocol = frontEnd.protocolOf(contentType);
+    record.method = frontEnd.nameOf(path);
+    return frontEnd;
+  }
+
+  // Templates of REST may match any path, so it comes last.
+  #frontEndOf(path: string, contentType: string | undefined): FrontEnd {
+    // A call over gRPC of a method that is not served is answered as one.
+    if (this.#options.rpc.serves(path) || grpcProtocolOf(contentType) !== undefined) return this.#methods;
     // Without a path, protocols that differ in their paths are not told apart.
-    accepts: (path) => path === "" || routeAt(path) !== undefined,
+    return path === "" || this.#routeNames.find(path) !== undefined ? this.#pages : this.#rest;
+  }
+
+  readonly #methods: FrontEnd = {
+    protocolOf: (contentType) => grpcProtocolOf(contentType) ?? "connect",
+    nameOf: (path) => this.#options.rpc.nameOf(path),
+    methodsOf: (path) => this.#options.rpc.methodsOf(path),
+    handle: (request, path) => this.#options.rpc.handle(request, path),
+    refuse: (request, path, cause) => this.#options.rpc.refuse(request, path, cause),
+  };
+
+  readonly #pages: FrontEnd = {
     protocolOf: () => "http",
-    nameOf: routeAt,
-    methodsOf: (path) => web.allowed(path),
-    handle(request, path) {
+    nameOf: (path) => this.#routeNames.find(path),
+    methodsOf: (path) => this.#options.web.allowed(path),
+    handle: (request, path) => {
+      const { fixedRoutes, web } = this.#options;
       if (fixedRoutes.handle(request, path) || web.handle(request, path)) return;
       // Not every path below one that ends in `/*` has a page.
       request.record.protocol = "rest";
       request.record.method = undefined;
-      rest.handle(request, path);
+      this.#rest.handle(request, path);
     },
-    refuse(request, _path, cause) {
-      const error = connectErrorFrom(cause, errorDomain);
+    refuse: (request, _path, cause) => {
+      const error = connectErrorFrom(cause, this.#options.errorDomain);
       const retryAfter = retryAfterOf(error);
       const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
       sendJson(request, httpStatusOf(error.code), formatStatusJson(error), headers);
     },
   };
-  const rest: FrontEnd = {
-    accepts: () => true,
+
+  readonly #rest: FrontEnd = {
     protocolOf: () => "rest",
     // To match templates takes longer than a rejection may.
     nameOf: () => undefined,
-    methodsOf: (path) => gateway.methodsAt(path),
-    handle(request, path) {
+    methodsOf: (path) => this.#options.gateway.methodsAt(path),
+    handle: (request, path) => {
+      const { gateway, rpc } = this.#options;
       // A call of an unknown method over Connect has no other mark than its path.
       if (request.method === "POST" && isRpcPath(path) && !gateway.serves(request, path)) {
         request.record.protocol = "connect";
         rpc.rejectUnknown(request, path);
       } else gateway.handle(request);
     },
-    refuse: (request, _path, cause) => gateway.refuse(request, cause),
-  };
-  return [methods, unknownGrpc, pages, rest];
-}
-
-// Finds the name of a route by the path of a request. A path that ends in `/*` is that of all paths below it. The lookup is
-// part of each rejection under overload, so these are collected before.
-function createRouteNames(paths: readonly string[]) {
-  const names = new Map(paths.map((path) => [path, formatRouteName(path)]));
-  const below = paths
-    .filter((path) => path.endsWith("/*"))
-    .map((path) => ({ prefix: path.slice(0, -1), name: formatRouteName(path) }));
-  return {
-    all: [...names.values()],
-    find: (path: string): string | undefined =>
-      names.get(path) ?? below.find(({ prefix }) => path.startsWith(prefix))?.name,
+    refuse: (request, _path, cause) => this.#options.gateway.refuse(request, cause),
   };
 }
 
-/** The name that logs and metrics have for responses to CORS preflights. */
-const PREFLIGHT = "preflight";
+/**
+ * The names of routes by the paths of requests. A path that ends in `/*` is that of all paths below it. A lookup is part of
+ * each rejection under overload, so the names are collected before.
+ */
+class RouteNames {
+  readonly all: readonly string[];
+  readonly #exact: ReadonlyMap<string, string>;
+  readonly #below: readonly { readonly prefix: string; readonly name: string }[];
 
-/** Creates the dispatcher. */
-export function createDispatch(options: DispatchOptions) {
-  const { rpc, fixedRoutes, web, hosts, proxies, observers, cors } = options;
-  const routes = createRouteNames(fixedRoutes.paths);
-  const frontEnds = listFrontEnds(options, (path) => routes.find(path) ?? web.nameOf(path));
-  const records = createRecords({ proxies, observers, identify });
-  // One object for all requests: it is filled and read synchronously.
-  const counts: FieldCounts = { host: 0, authorization: 0 };
-
-  // Finds the front end of a request, and records its protocol and the name of its method.
-  function identify(record: RequestRecord, path: string, contentType: string | undefined): FrontEnd {
-    const frontEnd = frontEnds.find(({ accepts }) => accepts(path, contentType)) as FrontEnd;
-    record.protocol = frontEnd.protocolOf(contentType);
-    record.method = frontEnd.nameOf(path);
-    return frontEnd;
+  constructor(paths: readonly string[]) {
+    this.#exact = new Map(paths.map((path) => [path, formatRouteName(path)]));
+    this.#below = paths
+      .filter((path) => path.endsWith("/*"))
+      .map((path) => ({ prefix: path.slice(0, -1), name: formatRouteName(path) }));
+    this.all = [...new Set(this.#exact.values())];
   }
 
-  function methodsAt(path: string): string | undefined {
-    for (const frontEnd of frontEnds) {
-      const methods = frontEnd.methodsOf(path);
-      if (methods !== undefined) return methods;
-    }
+  find(path: string): string | undefined {
+    const exact = this.#exact.get(path);
+    if (exact !== undefined) return exact;
+    for (const { prefix, name } of this.#below) if (path.startsWith(prefix)) return name;
     return undefined;
   }
-
-  function handle(request: Request): void {
-    const { fields } = request;
-    simplifyGrpcType(fields);
-    if (fields.host !== undefined || fields.authorization !== undefined) {
-      countFields(request.rawFields, counts);
-      if (counts.authorization > 1) fields.authorization = combineField(request.rawFields, "authorization");
-    } else counts.host = 0;
-    const record = records.begin(request);
-    const fault = findHostFault(request) ?? findTargetFault(request);
-    if (fault === undefined) route(request, record);
-    else rejectMalformed(request, record, fault);
-  }
-
-  function findHostFault({ httpVersion, fields }: Request): string | undefined {
-    return httpVersion === "2"
-      ? hosts.http2(fields[":authority"], fields.host, counts.host)
-      : hosts.http1(fields.host, counts.host, httpVersion === "1.0" ? 0 : 1);
-  }
-
-  function route(request: Request, record: RequestRecord): void {
-    const { path } = record;
-    if (answersScript(request, () => methodsAt(path))) record.method = PREFLIGHT;
-    else identify(record, path, request.fields["content-type"]).handle(request, path);
-  }
-
-  // Scripts do not speak gRPC.
-  function answersScript(request: Request, methods: () => string | undefined): boolean {
-    if (cors === undefined || grpcProtocolOf(request.fields["content-type"]) === "grpc") return false;
-    return cors.answer(request, methods);
-  }
-
-  // Answers a request whose turn has not come, in the form of its protocol.
-  function refuse(request: Request, reason: RefusalReason): void {
-    simplifyGrpcType(request.fields);
-    const cause = refusalOf(reason);
-    const record = records.begin(request);
-    const { path } = record;
-    const frontEnd = identify(record, path, request.fields["content-type"]);
-    record.isEarly = true;
-    record.reason = cause.rejection;
-    // The methods of REST take longer to find than a rejection may.
-    const isRpc = requestProtocols[record.protocol].serves === "methods";
-    if (answersScript(request, () => (isRpc ? frontEnd.methodsOf(path) : undefined))) return;
-    frontEnd.refuse(request, path, cause);
-  }
-
-  // The path is not used, because it may be that of another host.
-  function rejectMalformed(request: Request, record: RequestRecord, fault: string): void {
-    record.reason = "malformed";
-    identify(record, "", request.fields["content-type"]).refuse(request, "", invalidRequest(fault));
-  }
-
-  return {
-    /** Answers a request. */
-    handle,
-    /** Answers a request that is refused before its turn. */
-    refuse,
-    /** Records what is rejected before it gets here. */
-    records,
-    /** Every value of `method` that the record of a request may have. */
-    methodNames: [...new Set([...rpc.names, ...routes.all, ...web.names, PREFLIGHT])],
-    /** The body of the error for a request that is rejected before it is parsed, by HTTP status. */
-    errorBody: (status: number): string =>
-      formatStatusJson(connectErrorFrom((EARLY_ERRORS[status] ?? notHttp)(), options.errorDomain)),
-  };
 }
 
 const RETRY_MS = 1_000;

@@ -2,7 +2,7 @@ import type { WebRoutes } from "../kernel/web.js";
 import type { MethodTable } from "../pipeline/method-table.js";
 import type { Logger } from "../telemetry/logger.js";
 import type { RequestObserver } from "../telemetry/request-record.js";
-import { createDispatch, type RestHandler } from "./dispatch.js";
+import { Dispatch, type RestHandler } from "./dispatch.js";
 import { type AccessLogMode, createAccessLog } from "./http/access-log.js";
 import { Admission, type RejectionCounts } from "./http/admission.js";
 import { createBudgets } from "./http/budgets.js";
@@ -120,7 +120,7 @@ export function createServer(options: ServerOptions): Server {
     methods: new Map([...options.methods, ...extra.map((entry) => [entry.path, entry] as const)]),
     ...{ serve: options.serve, errorDomain, limits },
   });
-  const dispatch = createDispatch({
+  const dispatch = new Dispatch({
     rpc,
     fixedRoutes: combineRoutes([createHealthRoutes(checkHealth), ...(options.extraRoutes ?? [])]),
     web: createWeb({ routes: options.webRoutes ?? [], errorDomain, spans, onInternalError }),
@@ -134,7 +134,10 @@ export function createServer(options: ServerOptions): Server {
 
   const budgets = createBudgets(limits);
   const listener = createListener({
-    ...dispatch,
+    handle: (request) => dispatch.handle(request),
+    refuse: (request, reason) => dispatch.refuse(request, reason),
+    errorBody: (status) => dispatch.errorBody(status),
+    records: dispatch.records,
     connections: new Connections({
       ...{ limits, admission, budgets, behindProxy, logger },
       proxies: options.proxies,

@@ -30,9 +30,12 @@ export class CountedMessage extends IncomingMessage {
 
 /** A request of HTTP/1.x. */
 export class Http1Request extends Request {
+  readonly method: string;
   readonly url: string;
+  readonly fields: IncomingHttpHeaders;
   readonly body: IncomingMessage;
   readonly response: ServerResponse;
+  protected readonly sink: ServerResponse;
   readonly #onClosed: ((request: Http1Request) => void) | undefined;
   #isSent = false;
 
@@ -46,9 +49,12 @@ export class Http1Request extends Request {
     onClosed?: (request: Http1Request) => void,
   ) {
     super(key, findCallersTimeout(message.headers), connection, host);
+    this.method = message.method ?? "";
     this.url = toOriginForm(message.url ?? "");
+    this.fields = message.headers;
     this.body = message;
     this.response = response;
+    this.sink = response;
     this.#onClosed = onClosed;
     if (message instanceof CountedMessage) message.request = this;
     response.on("error", ignore);
@@ -58,14 +64,6 @@ export class Http1Request extends Request {
     response.prependListener("finish", () => {
       this.#isSent = !message.socket.destroyed;
     });
-  }
-
-  get method(): string {
-    return this.body.method ?? "";
-  }
-
-  get fields(): IncomingHttpHeaders {
-    return this.body.headers;
   }
 
   get rawFields(): readonly string[] {
@@ -103,10 +101,6 @@ export class Http1Request extends Request {
       left -= chunk.length;
       if (left < 0) body.destroy();
     });
-  }
-
-  protected get sink(): ServerResponse {
-    return this.response;
   }
 
   protected sendHead(status: number, fields: OutgoingHttpHeaders, after: AfterHead): void {

@@ -313,7 +313,7 @@ export class Http1 {
     // A client that sent HEAD would read a body as the next response (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     const bytes = isHead ? 0 : Buffer.byteLength(body);
-    const record = pending?.recordIfBegun;
+    const record = pending?.findRecord();
     if (record !== undefined) {
       record.reason ??= reason;
       record.bytes = bytes;

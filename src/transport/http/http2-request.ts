@@ -36,7 +36,10 @@ const AFTER_HEAD_OF_GRPC = {
 
 /** A request of HTTP/2. */
 export class Http2Request extends Request {
+  readonly method: string;
+  readonly url: string;
   readonly body: ServerHttp2Stream;
+  protected readonly sink: ServerHttp2Stream;
   readonly fields: IncomingHttpHeaders;
   readonly rawFields: readonly string[];
   readonly socketAddress: string | undefined;
@@ -62,7 +65,10 @@ export class Http2Request extends Request {
     onClosed?: (request: Http2Request) => void,
   ) {
     super(key, findCallersTimeout(fields), connection, host);
+    this.method = fields[":method"] ?? "";
+    this.url = fields[":path"] ?? "";
     this.body = stream;
+    this.sink = stream;
     this.fields = fields;
     this.rawFields = rawFields;
     this.socketAddress = socketAddress;
@@ -79,14 +85,6 @@ export class Http2Request extends Request {
   #push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     if (!this.takePiece(chunk)) return false;
     return Duplex.prototype.push.call(this.body, chunk, encoding);
-  }
-
-  get method(): string {
-    return this.fields[":method"] ?? "";
-  }
-
-  get url(): string {
-    return this.fields[":path"] ?? "";
   }
 
   get httpVersion(): HttpVersion {
@@ -112,10 +110,6 @@ export class Http2Request extends Request {
       // A stream that was reset closes only when its data were read.
       body.resume();
     } else if (!body.readableEnded) resetUnreadRequest(body);
-  }
-
-  protected get sink(): ServerHttp2Stream {
-    return this.body;
   }
 
   protected sendHead(status: number, fields: OutgoingHttpHeaders, after: AfterHead): void {

@@ -57,7 +57,7 @@ export function createRecords({ proxies, observers, identify }: RecordsOptions) 
         },
         observers,
       );
-      request.setRecord(record);
+      request.record = record;
       return record;
     },
 

@@ -91,13 +91,14 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
   readonly lateReason: LateReason;
   /** How long its units of work may wait for the database, in milliseconds: what it waits until it begins counts. */
   maxWaitMs: number;
+  /** What logs and metrics say of it; undefined until its turn has come, or it is refused. */
+  record!: RequestRecord;
   /** How much of the caller's timeout is left when its call begins, in milliseconds; undefined when it names none. */
   timeoutMs: number | undefined;
   /** Fields that every response to it has, such as those for scripts of other origins. */
   responseFields: OutgoingHttpHeaders | undefined;
   protected readonly host: RequestHost & RequestHandlers;
   #form: CallForm = NO_CALL;
-  #record: RequestRecord | undefined;
   #body: Charge | undefined;
   #response: Charge | undefined;
   #isOver = false;
@@ -164,19 +165,9 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
 
   // What it is.
 
-  /** The record of the request. Throws TypeError before its turn has come. */
-  get record(): RequestRecord {
-    if (this.#record === undefined) throw new TypeError("the request has not begun");
-    return this.#record;
-  }
-
-  /** The record; undefined before its turn has come. */
-  get recordIfBegun(): RequestRecord | undefined {
-    return this.#record;
-  }
-
-  setRecord(record: RequestRecord): void {
-    this.#record = record;
+  /** Its record, if it has one already. */
+  findRecord(): RequestRecord | undefined {
+    return this.record;
   }
 
   /** Notes who has proven to send it: its line in the log and its bytes are theirs. */
@@ -243,7 +234,7 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
   }
 
   onError(error: unknown): void {
-    this.host.onError(error, this.#record?.requestId);
+    this.host.onError(error, this.findRecord()?.requestId);
     this.abort();
   }
 
@@ -485,7 +476,7 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
   protected close(status: number | undefined, isComplete: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#record?.end(status, isComplete);
+    this.findRecord()?.end(status, isComplete);
     if (!isComplete && this.#disconnected !== undefined) giveUp(this.#disconnected);
     this.#body?.release();
     this.#response?.release();

@@ -56,10 +56,8 @@ export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOp
   return {
     /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
     allowed: table.methodsAt,
-    /** The name that logs and metrics have for the route at a path. */
-    nameOf: table.nameOf,
-    /** The names that logs and metrics have for the routes. */
-    names: [...new Set(routes.map(({ path }) => formatRouteName(path)))],
+    /** The paths of the routes; one that ends in `/*` stands for all below it. */
+    paths: routes.map(({ path }) => path),
     /** Answers if there is a route for `path`; false if there is none. */
     handle(request: Request, path: string): boolean {
       const allow = table.methodsAt(path);
