@@ -1,6 +1,6 @@
 // Ends a call from outside: its caller disconnects, its deadline passes, or the service stops.
 
-import { Code, ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { ApiError, callerGone, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Clock } from "../kernel/time.js";
 import type { CallContext } from "./call.js";
@@ -59,10 +59,8 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
     close();
   }
 
-  // A front end that has a timer of its own may abort first.
   function onGone(): void {
-    const late = ConnectError.from(gone?.reason).code === Code.DeadlineExceeded;
-    end(late ? deadlineExceeded() : callerGone());
+    end(callerGone());
   }
 
   // Reads the clock again when the timer fires, because timers fire early and clocks are set.

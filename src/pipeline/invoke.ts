@@ -1,8 +1,9 @@
 // The pipeline of unary calls of every protocol. A REST call such as `GET /iam/v2beta1/groups/{uid}` takes these steps:
 //
-//   transport/dispatch.ts      chooses the front end by path and content type.
-//   transport/rest             finds the route, verifies the token (auth/authenticate.ts), waits for its turn, and decodes
-//                              the request to the message of the method.
+//   transport/dispatch.ts      chooses who answers by path and content type.
+//   transport/rest/gateway.ts  finds the route of a request.
+//   transport/serve.ts         does what every call does: it verifies the token (auth/authenticate.ts), and has the protocol
+//                              (transport/protocol/rest.ts) read the message of the method.
 //   invoke                     opens the transaction that the method declares: a read shares a snapshot, a write a commit.
 //     auth/authorize.ts        reads the identity and its grants in it: capabilities at the scope of the request.
 //     validate-request.ts      checks required fields.
@@ -10,7 +11,7 @@
 //                              handlers of all kinds share.
 //     change                   of a write: the audit row, in the same transaction.
 //   commit                     and only then `call.finish`, and the response.
-//   transport/rest             encodes the response, or the error (kernel/errors.ts).
+//   transport/protocol/rest.ts encodes the response, or the error (kernel/errors.ts).
 //
 // A unit of work may run again after a conflict, so a handler has no effect besides its transaction. What a handler needs
 // from outside is prepared before (`prepare`), and so is the check of a quota (resource/quota.ts).

@@ -15,6 +15,8 @@ import type { Serve } from "./serve.js";
 
 export interface RpcOptions {
   readonly methods: MethodTable;
+  /** Methods beside the table, such as health and reflection. */
+  readonly extra: readonly MethodEntry[];
   readonly serve: Serve;
   readonly errorDomain: string;
   readonly limits: Limits;
@@ -41,7 +43,7 @@ export class Rpc {
   readonly #errorDomain: string;
   readonly #own: Forms;
 
-  constructor({ methods, serve, errorDomain, limits }: RpcOptions) {
+  constructor({ methods, extra, serve, errorDomain, limits }: RpcOptions) {
     this.#serve = serve;
     this.#errorDomain = errorDomain;
     const options = { compressor: createCompressor(limits), responseBytes: limits.responseBytes, errorDomain };
@@ -56,11 +58,14 @@ export class Rpc {
       mounted.set(service.desc, forms);
       return forms;
     };
-    for (const [path, entry] of methods) {
-      const forms = entry.mounted === undefined ? this.#own : formsOf(entry.mounted);
-      this.#targets.set(path, { name: path.slice(1), entry, forms, allow: httpMethodsOf(entry.desc) });
-    }
+    for (const entry of methods.values()) this.#add(entry, entry.mounted ? formsOf(entry.mounted) : this.#own);
+    for (const entry of extra) this.#add(entry, this.#own);
     this.names = [...this.#targets.values()].map(({ name }) => name);
+  }
+
+  #add(entry: MethodEntry, forms: Forms): void {
+    const { path, desc } = entry;
+    this.#targets.set(path, { name: path.slice(1), entry, forms, allow: httpMethodsOf(desc) });
   }
 
   /** Whether a method of any kind is served under this path. */

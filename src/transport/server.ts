@@ -115,11 +115,8 @@ export function createServer(options: ServerOptions): Server {
   const log = accessLog === "off" ? undefined : createAccessLog(logger, accessLog);
   const observers = [...(log ? [log.observe] : []), ...(spans ? [endServerSpan] : []), ...(options.observers ?? [])];
   const admission = new Admission({ limits, logger });
-  const extra = (options.extraServices ?? []).flatMap(({ entries }) => entries);
-  const rpc = new Rpc({
-    methods: new Map([...options.methods, ...extra.map((entry) => [entry.path, entry] as const)]),
-    ...{ serve: options.serve, errorDomain, limits },
-  });
+  const { methods, serve, extraServices = [] } = options;
+  const rpc = new Rpc({ methods, extra: extraServices.flatMap(({ entries }) => entries), serve, errorDomain, limits });
   const dispatch = new Dispatch({
     rpc,
     fixedRoutes: combineRoutes([createHealthRoutes(checkHealth), ...(options.extraRoutes ?? [])]),
