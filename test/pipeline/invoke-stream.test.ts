@@ -299,16 +299,6 @@ describe("invoke-stream", () => {
     });
   }
 
-  test("a front end that notices the deadline first does not make it a caller that has gone", async () => {
-    handler = linger;
-    const gone = new AbortController();
-    const messages = start(good, { authorization: member, signal: gone.signal });
-    await messages.next();
-    const pending = failure(messages);
-    gone.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
-    assert.equal((await pending).rawMessage, "Deadline exceeded: the call took longer than allowed");
-  });
-
   test("a handler is not asked for more once its caller has gone", async () => {
     let requests = 0;
     handler = async function* () {

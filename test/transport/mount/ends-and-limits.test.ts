@@ -1,6 +1,7 @@
 // A call of a mounted service ends when its caller leaves or its time is up, whatever its handler does; its size is
 // limited and its line is logged as for any other.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -243,6 +244,28 @@ describe("a mounted service's calls", () => {
     gone.abort();
     assert.equal(codeOf(await reason()), "Canceled");
     await failure;
+  });
+
+  test("a stream of requests whose caller waits for 100 Continue gets it", async () => {
+    const { hostname, port } = new URL(service.url);
+    const socket = connect(Number(port), hostname);
+    let received = "";
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.toString("latin1");
+    });
+    socket.write(
+      `POST /${LibraryService.typeName}/ReturnBooks HTTP/1.1\r\nHost: a\r\nConnection: close\r\n` +
+        "Content-Type: application/connect+json\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n",
+    );
+    await waitUntil(() => received.includes("100 Continue") || undefined);
+    const message = Buffer.from('{"name":"books/a"}');
+    const envelope = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
+    socket.write(
+      Buffer.concat([Buffer.from(`${envelope.length.toString(16)}\r\n`), envelope, Buffer.from("\r\n0\r\n\r\n")]),
+    );
+    await once(socket, "close");
+    assert.match(received, /HTTP\/1\.1 200 OK/);
+    assert.match(received, /\{"count":|\{\}/);
   });
 
   const cuts: Readonly<Record<string, (socket: Socket) => void>> = {
