@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../src/store/sqlite/driver.js";
-import { describeLimits } from "../src/transport/http/limits.js";
+import { describeLimits } from "../src/transport/http/limits/limits.js";
 
 /** The conditions of one benchmark. */
 export interface Conditions {

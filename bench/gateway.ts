@@ -19,9 +19,9 @@ import {
 import { groupToProto } from "../src/iam/groups/group.js";
 import type { Handlers } from "../src/pipeline/handlers.js";
 import { createMethodTable, serve } from "../src/pipeline/method-table.js";
-import { createBudgets } from "../src/transport/http/budgets.js";
-import { Connection } from "../src/transport/http/connection.js";
-import { defaultLimits } from "../src/transport/http/limits.js";
+import { createBudgets } from "../src/transport/http/limits/budgets.js";
+import { Connection } from "../src/transport/http/limits/connection.js";
+import { defaultLimits } from "../src/transport/http/limits/limits.js";
 import { createRecords } from "../src/transport/http/records.js";
 import { type BodySource, Request, type RequestHandlers, type RequestHost } from "../src/transport/http/request.js";
 import { Gateway } from "../src/transport/rest/gateway.js";

@@ -19,7 +19,7 @@ const FILES = [
   "test/store/sqlite-driver.test.ts",
   "test/transport/http/http1-response.test.ts",
   "test/transport/protocols.test.ts",
-  "test/transport/rpc/grpc-framing.test.ts",
+  "test/transport/protocol/grpc-framing.test.ts",
   "test/transport/body-pieces.test.ts",
   "test/transport/refusals.test.ts",
   "test/transport/limits.test.ts",

@@ -1,6 +1,6 @@
 // The limits of the server that follow from settings and from the limits of the process.
 import type { Settings } from "../config/config.js";
-import { defaultLimits, type Limits } from "../transport/http/limits.js";
+import { defaultLimits, type Limits } from "../transport/http/limits/limits.js";
 
 /** File descriptors for the database, keys, logs, connections to other services and temporary files. */
 const RESERVED_FILES = 200;

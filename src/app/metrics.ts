@@ -16,7 +16,7 @@ import { createRequestCounts } from "../telemetry/metrics/request-counts.js";
 import { type FamilySamples, readHistogram, readValue, readValues, type Source } from "../telemetry/metrics/samples.js";
 import { codeOfStatus, protocolNames, type RequestObserver, requestProtocols } from "../telemetry/request-record.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
-import type { Limits } from "../transport/http/limits.js";
+import type { Limits } from "../transport/http/limits/limits.js";
 import type { Server } from "../transport/server.js";
 import type { ExtraService } from "../transport/services/extra-service.js";
 

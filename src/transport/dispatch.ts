@@ -16,11 +16,11 @@ import {
   type RequestRecord,
   requestProtocols,
 } from "../telemetry/request-record.js";
-import type { RefusalReason } from "./http/admission.js";
 import type { Cors } from "./http/cors.js";
 import { simplifyGrpcType } from "./http/grpc-fields.js";
 import type { RouteGroup } from "./http/health-routes.js";
 import { combineField, countFields, type FieldCounts, type HostCheck } from "./http/host.js";
+import type { RefusalReason } from "./http/limits/admission.js";
 import type { TrustedProxies } from "./http/peer-address.js";
 import { createRecords, type RequestRecords } from "./http/records.js";
 import type { Request } from "./http/request.js";

@@ -3,7 +3,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { createServiceRegistry, createTypeRegistry } from "../codec/type-registry.js";
 import { type ApiError, connectErrorFrom, unimplemented } from "../kernel/errors.js";
 import type { MethodEntry, MethodTable, MountedService } from "../pipeline/method-table.js";
-import type { Limits } from "./http/limits.js";
+import type { Limits } from "./http/limits/limits.js";
 import type { Request } from "./http/request.js";
 import { sendJson } from "./http/send.js";
 import { createCompressor } from "./protocol/compression.js";

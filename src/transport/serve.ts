@@ -10,7 +10,7 @@ import type { Invoke } from "../pipeline/invoke.js";
 import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import { readChunks } from "../pipeline/list-chunks.js";
 import type { MethodEntry } from "../pipeline/method-table.js";
-import type { Limits } from "./http/limits.js";
+import type { Limits } from "./http/limits/limits.js";
 import type { Request } from "./http/request.js";
 import type { ServerSpans } from "./http/server-span.js";
 import { createFailures, type FailureOptions } from "./protocol/failure.js";

@@ -8,7 +8,7 @@ import { Code, ConnectError, createClient, type HandlerContext } from "@connectr
 
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HEARTBEAT_MS } from "../../src/audit/event-tail.js";
-import { defaultLimits } from "../../src/transport/http/limits.js";
+import { defaultLimits } from "../../src/transport/http/limits/limits.js";
 import { DEFAULT_HEARTBEAT_MS } from "../../src/transport/rest/gateway.js";
 import { defineService } from "../../src/transport/services/extra-service.js";
 import { type FeatureServer, startFeatureServer } from "../support/feature/feature-server.js";

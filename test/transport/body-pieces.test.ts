@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { CreateGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import type { Limits } from "../../src/transport/http/limits.js";
+import type { Limits } from "../../src/transport/http/limits/limits.js";
 import { createReflection } from "../../src/transport/services/reflection.js";
 import { FRAME, openFrames } from "../hostile/support/frames.js";
 import { waitUntil } from "../support/wait-until.js";

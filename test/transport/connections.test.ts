@@ -8,7 +8,7 @@ import { after, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { Code } from "@connectrpc/connect";
 import { createLogger } from "../../src/telemetry/logger.js";
-import type { Limits } from "../../src/transport/http/limits.js";
+import type { Limits } from "../../src/transport/http/limits/limits.js";
 import { GrpcJs, openHttp2, type Running, rawHttp2, SERVICE, startServer, TLS } from "./harness.js";
 
 const running: Running[] = [];

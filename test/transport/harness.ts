@@ -21,7 +21,7 @@ import { createLogger } from "../../src/telemetry/logger.js";
 import type { RestHandler } from "../../src/transport/dispatch.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
 import { HttpError } from "../../src/transport/http/http-message.js";
-import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
+import { defaultLimits, type Limits } from "../../src/transport/http/limits/limits.js";
 import { bindPort } from "../../src/transport/http/listener.js";
 import type { Request } from "../../src/transport/http/request.js";
 import { sendBody } from "../../src/transport/http/send.js";

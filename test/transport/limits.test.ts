@@ -8,7 +8,7 @@ import { connect as connectTls } from "node:tls";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
-import { defaultLimits, describeLimits } from "../../src/transport/http/limits.js";
+import { defaultLimits, describeLimits } from "../../src/transport/http/limits/limits.js";
 import type { Request } from "../../src/transport/http/request.js";
 import { sendComplete } from "../../src/transport/http/response-writer.js";
 import { chooseScale } from "../support/scale.js";

@@ -13,7 +13,7 @@ import { connectErrorFrom, unavailable } from "../../src/kernel/errors.js";
 import { type Handlers, listInChunks } from "../../src/pipeline/handlers.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type MethodTable, serve } from "../../src/pipeline/method-table.js";
-import type { Limits } from "../../src/transport/http/limits.js";
+import type { Limits } from "../../src/transport/http/limits/limits.js";
 import { Gateway } from "../../src/transport/rest/gateway.js";
 import type { Serve } from "../../src/transport/serve.js";
 import { chooseScale } from "../support/scale.js";

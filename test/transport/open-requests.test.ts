@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { after, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema, ListGroupsRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
+import { defaultLimits, type Limits } from "../../src/transport/http/limits/limits.js";
 import {
   dataFrame,
   FRAME,

@@ -11,7 +11,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import type { RequestRecord } from "../../src/telemetry/request-record.js";
-import { defaultLimits } from "../../src/transport/http/limits.js";
+import { defaultLimits } from "../../src/transport/http/limits/limits.js";
 import { sendComplete } from "../../src/transport/http/response-writer.js";
 import { createHealth } from "../../src/transport/services/health.js";
 import { standStill } from "../support/stand-still.js";

@@ -3,11 +3,11 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { Socket } from "node:net";
 import type { RequestObserver } from "../../src/telemetry/request-record.js";
-import { type Budgets, createBudgets } from "../../src/transport/http/budgets.js";
-import { Connection } from "../../src/transport/http/connection.js";
 import { Http1Request } from "../../src/transport/http/http1-request.js";
 import { Http2Request } from "../../src/transport/http/http2-request.js";
-import { defaultLimits } from "../../src/transport/http/limits.js";
+import { type Budgets, createBudgets } from "../../src/transport/http/limits/budgets.js";
+import { Connection } from "../../src/transport/http/limits/connection.js";
+import { defaultLimits } from "../../src/transport/http/limits/limits.js";
 import type { TrustedProxies } from "../../src/transport/http/peer-address.js";
 import { createRecords } from "../../src/transport/http/records.js";
 import { Request, type RequestHandlers, type RequestHost } from "../../src/transport/http/request.js";

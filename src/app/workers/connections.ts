@@ -17,7 +17,7 @@ import type { Socket } from "node:net";
 import { FairQueue, type Turn } from "../../kernel/fair-queue.js";
 import { addressKey, unmapAddress } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
-import { createRejectionLog } from "../../transport/http/admission.js";
+import { createRejectionLog } from "../../transport/http/limits/admission.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 
 /** When a worker is asked for a connection that it has not said to have, in milliseconds. */

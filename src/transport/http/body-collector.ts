@@ -1,8 +1,8 @@
 // Collects the bodies of requests of every protocol, and charges their bytes.
 import { type ApiError, invalidRequest } from "../../kernel/errors.js";
-import type { Charge } from "./byte-budget.js";
-import { noRoom } from "./byte-budget.js";
 import { createDeferral } from "./deferral.js";
+import type { Charge } from "./limits/byte-budget.js";
+import { noRoom } from "./limits/byte-budget.js";
 import type { BodySource, Request } from "./request.js";
 
 /** What limits a body, checks its first bytes and receives the result: one of the last four is called, once. */

@@ -7,9 +7,9 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { HttpVersion } from "../../telemetry/request-record.js";
-import { findCallersTimeout } from "./admission.js";
-import type { Connection } from "./connection.js";
 import { toOriginForm } from "./http-message.js";
+import { findCallersTimeout } from "./limits/admission.js";
+import type { Connection } from "./limits/connection.js";
 import { type AfterHead, CHUNK_BYTES, Request, type RequestHandlers, type RequestHost } from "./request.js";
 
 /**

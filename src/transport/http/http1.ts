@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { RejectReason } from "../../kernel/reject-reason.js";
-import { type Admission, isHealthPath } from "./admission.js";
-import type { Connection } from "./connection.js";
-import type { Connections } from "./connections.js";
 import { CountedMessage, Http1Request } from "./http1-request.js";
-import type { Limits } from "./limits.js";
+import { type Admission, isHealthPath } from "./limits/admission.js";
+import type { Connection } from "./limits/connection.js";
+import type { Connections } from "./limits/connections.js";
+import type { Limits } from "./limits/limits.js";
 import type { RejectedRequest } from "./records.js";
 import type { RequestHandlers, RequestHost } from "./request.js";
 import { SocketReader } from "./socket-reader.js";

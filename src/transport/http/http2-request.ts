@@ -8,9 +8,9 @@ import {
 } from "node:http2";
 import { Duplex } from "node:stream";
 import type { HttpVersion } from "../../telemetry/request-record.js";
-import { findCallersTimeout } from "./admission.js";
-import type { Connection } from "./connection.js";
 import { resetStream, resetUnreadRequest } from "./http2-end.js";
+import { findCallersTimeout } from "./limits/admission.js";
+import type { Connection } from "./limits/connection.js";
 import { type AfterHead, CHUNK_BYTES, Request, type RequestHandlers, type RequestHost } from "./request.js";
 
 /** Fields that differ in every response: in the dynamic table of HPACK they would evict others. */

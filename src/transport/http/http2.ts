@@ -6,15 +6,15 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type Admission, isHealthPath } from "./admission.js";
-import type { Connection } from "./connection.js";
-import type { Connections, Ends } from "./connections.js";
 import { closeSession, destroySession, rejectSession, resetStream, SessionDrain } from "./http2-end.js";
 import { Http2Request } from "./http2-request.js";
-import type { Limits } from "./limits.js";
+import { type Admission, isHealthPath } from "./limits/admission.js";
+import type { Connection } from "./limits/connection.js";
+import type { Connections, Ends } from "./limits/connections.js";
+import type { Limits } from "./limits/limits.js";
+import { createSessionPacer } from "./limits/session-pacer.js";
 import type { RejectedRequest } from "./records.js";
 import type { Request, RequestHandlers } from "./request.js";
-import { createSessionPacer } from "./session-pacer.js";
 
 export interface Http2Options {
   readonly limits: Limits;

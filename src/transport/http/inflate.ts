@@ -2,7 +2,7 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import { type ApiError, invalidArgument, invalidRequest, resourceExhausted } from "../../kernel/errors.js";
-import { defaultLimits } from "./limits.js";
+import { defaultLimits } from "./limits/limits.js";
 
 /** A coding of requests. RPC knows gzip alone. */
 export type RequestCoding = "gzip" | "br";

@@ -1,7 +1,7 @@
 // Detects the protocol of a connection: with TLS by ALPN, otherwise by the HTTP/2 connection preface.
 import type { Socket } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
-import type { Limits } from "./limits.js";
+import type { Limits } from "./limits/limits.js";
 
 /** A certificate chain and its private key, both PEM. */
 export interface TlsIdentity {

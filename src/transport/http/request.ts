@@ -13,14 +13,14 @@ import type { Principal } from "../../kernel/principal.js";
 import type { CallProtocol, Inbound } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { HttpVersion, RequestRecord } from "../../telemetry/request-record.js";
-import type { LateReason, RefusalReason, WaitingRequest } from "./admission.js";
-import type { Budgets } from "./budgets.js";
-import { type Charge, noRoom, type Owner } from "./byte-budget.js";
-import type { Connection } from "./connection.js";
 import { createDeferral } from "./deferral.js";
 import { joinField, toWebHeaders } from "./http-message.js";
-import type { Limits } from "./limits.js";
-import { DROPPED_PIECE_US, PIECE_US } from "./read-throttle.js";
+import type { LateReason, RefusalReason, WaitingRequest } from "./limits/admission.js";
+import type { Budgets } from "./limits/budgets.js";
+import { type Charge, noRoom, type Owner } from "./limits/byte-budget.js";
+import type { Connection } from "./limits/connection.js";
+import type { Limits } from "./limits/limits.js";
+import { DROPPED_PIECE_US, PIECE_US } from "./limits/read-throttle.js";
 
 /** A larger piece costs no more than its bytes. */
 const SMALL_PIECE_BYTES = 1_024;

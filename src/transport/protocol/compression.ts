@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { constants, createGzip, gzip as gzipBytes } from "node:zlib";
 import { callerGone } from "../../kernel/errors.js";
-import type { Limits } from "../http/limits.js";
+import type { Limits } from "../http/limits/limits.js";
 import type { Pieces } from "../http/list-pieces.js";
 import type { Request } from "../http/request.js";
 

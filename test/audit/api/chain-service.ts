@@ -14,7 +14,7 @@ import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import { createMethodTable } from "../../../src/pipeline/method-table.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
 import { Gateway } from "../../../src/transport/rest/gateway.js";
 import { createServe } from "../../../src/transport/serve.js";

@@ -304,19 +304,19 @@ const running: readonly Rule[] = [
   {
     anchor: "health",
     says: "gRPC clients ask grpc.health.v1.Health",
-    shownBy: "test/transport/rpc/health-reflection.test.ts",
+    shownBy: "test/transport/services/health-reflection.test.ts",
     test: "health checks the service as a whole and each RPC service, without a token",
   },
   {
     anchor: "health",
     says: "Watch says what is, and goes on",
-    shownBy: "test/transport/rpc/health-reflection.test.ts",
+    shownBy: "test/transport/services/health-reflection.test.ts",
     test: "health watch says what is and stays open",
   },
   {
     anchor: "health",
     says: "a service that stops says so, and its watches end",
-    shownBy: "test/transport/rpc/health-probe.test.ts",
+    shownBy: "test/transport/services/health-probe.test.ts",
     test: "says so to all who can still ask, finishes what was begun, and waits for no watcher",
   },
   {

@@ -4,7 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttp2, type Http2Session, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createPort } from "node:net";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import { detectProtocol } from "../../../src/transport/http/protocol-detection.js";
 import { groupsDocument } from "../../support/openapi/documents.js";
 

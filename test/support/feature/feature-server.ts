@@ -7,7 +7,7 @@ import type { UnaryCall } from "../../../src/pipeline/call.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import type { Store } from "../../../src/store/store.js";
 import type { Tx } from "../../../src/store/transaction.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import type { TrustedProxies } from "../../../src/transport/http/peer-address.js";
 import { Gateway, type GatewayOptions } from "../../../src/transport/rest/gateway.js";
 import { createServe, type ServeOptions } from "../../../src/transport/serve.js";

@@ -12,7 +12,7 @@ import { createMethodTable, type ServedService } from "../../../src/pipeline/met
 import { openSqlite } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
 import { Gateway } from "../../../src/transport/rest/gateway.js";
 import { createServe } from "../../../src/transport/serve.js";

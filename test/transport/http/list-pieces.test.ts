@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { GroupListSchema } from "#gen/chainguard/platform/iam/group_pb.js";
-import { createBudgets } from "../../../src/transport/http/budgets.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { createBudgets } from "../../../src/transport/http/limits/budgets.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import {
   collectList,
   createBinaryListEncoder,

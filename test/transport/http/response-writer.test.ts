@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { createBudgets } from "../../../src/transport/http/budgets.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { createBudgets } from "../../../src/transport/http/limits/budgets.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import type { Request } from "../../../src/transport/http/request.js";
 import { beginHttp2 } from "../requests.js";
 

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import * as errors from "../../../src/kernel/errors.js";
 import type { UnaryCall } from "../../../src/pipeline/call.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import { Gateway } from "../../../src/transport/rest/gateway.js";
 import { createServe } from "../../../src/transport/serve.js";
 import { failure, violation } from "../../support/feature/error-texts.js";

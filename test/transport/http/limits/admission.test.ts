@@ -1,10 +1,10 @@
 // When requests are handled, which come first, and which are refused.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createLogger } from "../../../src/telemetry/logger.js";
-import { Admission, findCallersTimeout, type LateReason } from "../../../src/transport/http/admission.js";
-import { defaultLimits, type Limits } from "../../../src/transport/http/limits.js";
-import { standStill } from "../../support/stand-still.js";
+import { createLogger } from "../../../../src/telemetry/logger.js";
+import { Admission, findCallersTimeout, type LateReason } from "../../../../src/transport/http/limits/admission.js";
+import { defaultLimits, type Limits } from "../../../../src/transport/http/limits/limits.js";
+import { standStill } from "../../../support/stand-still.js";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

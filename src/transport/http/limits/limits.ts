@@ -1,7 +1,7 @@
 // All limits of the transport. Those of Node, http2 and connect are absent or far too high for one request. Limits of
 // resources, such as page sizes, belong to the resources.
-import { MAX_CALL_MS } from "../../pipeline/call.js";
-import { MAX_REQUEST_BYTES, PUBLIC_REQUEST_BYTES, REQUEST_BYTES } from "../../pipeline/method-table.js";
+import { MAX_CALL_MS } from "../../../pipeline/call.js";
+import { MAX_REQUEST_BYTES, PUBLIC_REQUEST_BYTES, REQUEST_BYTES } from "../../../pipeline/method-table.js";
 
 const table = {
   messageBytes: {

@@ -5,7 +5,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:h
 import { createConnection } from "node:net";
 import { after, before, describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import { startService } from "../../e2e/process.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { chooseScale } from "../../support/scale.js";

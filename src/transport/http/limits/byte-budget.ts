@@ -1,7 +1,7 @@
 // Budgets of the bytes that the process holds of bodies: one of requests and one of responses. Bytes are charged before
 // they are kept. Each byte belongs to one account, that of its caller or, while nobody knows that one, of its address. When
 // an account is full, its body that progresses slowest is rejected; nothing waits for room.
-import { type ApiError, invalidRequest, resourceExhausted } from "../../kernel/errors.js";
+import { type ApiError, invalidRequest, resourceExhausted } from "../../../kernel/errors.js";
 
 /** What a budget allows. */
 export interface BudgetLimits {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
+import type { SocketReader } from "../socket-reader.js";
 import type { ConnectionReason } from "./admission.js";
-import type { SocketReader } from "./socket-reader.js";
 
 /** What is known of a connection when it is accepted. */
 export interface Accepted {

@@ -2,10 +2,10 @@
 // by what they cost. A request is refused only when it has waited for too long, or when too many wait. It reads nothing of
 // a request but its path, its timeout and the address, so it is the same for every protocol.
 import type { IncomingHttpHeaders } from "node:http";
-import { FairQueue, type Turn } from "../../kernel/fair-queue.js";
-import type { RejectReason } from "../../kernel/reject-reason.js";
-import type { Logger } from "../../telemetry/logger.js";
-import { parseConnectTimeout, parseGrpcTimeout } from "./grpc-fields.js";
+import { FairQueue, type Turn } from "../../../kernel/fair-queue.js";
+import type { RejectReason } from "../../../kernel/reject-reason.js";
+import type { Logger } from "../../../telemetry/logger.js";
+import { parseConnectTimeout, parseGrpcTimeout } from "../grpc-fields.js";
 import type { Limits } from "./limits.js";
 
 /** Why a waiting request is refused because the service is busy. */

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { BlockList, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { Admission } from "../../../src/transport/http/admission.js";
-import { createBudgets } from "../../../src/transport/http/budgets.js";
-import { ByteBudget } from "../../../src/transport/http/byte-budget.js";
-import { Connections } from "../../../src/transport/http/connections.js";
-import { defaultLimits } from "../../../src/transport/http/limits.js";
-import { ChargedRequest } from "../requests.js";
+import { Admission } from "../../../../src/transport/http/limits/admission.js";
+import { createBudgets } from "../../../../src/transport/http/limits/budgets.js";
+import { ByteBudget } from "../../../../src/transport/http/limits/byte-budget.js";
+import { Connections } from "../../../../src/transport/http/limits/connections.js";
+import { defaultLimits } from "../../../../src/transport/http/limits/limits.js";
+import { ChargedRequest } from "../../requests.js";
 
 const MIB = 1024 * 1024;
 const limits = {

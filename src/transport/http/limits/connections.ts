@@ -2,15 +2,15 @@
 // a limit is served from a small reserve, where health checks are answered and everything else is rejected.
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import { addressKey, unmapAddress } from "../../kernel/ip-address.js";
-import type { Logger } from "../../telemetry/logger.js";
+import { addressKey, unmapAddress } from "../../../kernel/ip-address.js";
+import type { Logger } from "../../../telemetry/logger.js";
+import { findForwardedAddress, isTrustedProxy, type TrustedProxies } from "../peer-address.js";
+import type { Request, RequestHost } from "../request.js";
 import { type Admission, type ConnectionReason, createRejectionLog } from "./admission.js";
 import type { Budgets } from "./budgets.js";
 import { Connection } from "./connection.js";
 import type { Limits } from "./limits.js";
-import { findForwardedAddress, isTrustedProxy, type TrustedProxies } from "./peer-address.js";
 import { AHEAD_US, IGNORED_US, ReadThrottle } from "./read-throttle.js";
-import type { Request, RequestHost } from "./request.js";
 import { createSessionPacer } from "./session-pacer.js";
 
 const SECOND_MS = 1_000;

@@ -10,7 +10,7 @@ import {
   ListGroupsResponseSchema,
   UpdateGroupRequestSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import type { Limits } from "../../../src/transport/http/limits.js";
+import type { Limits } from "../../../src/transport/http/limits/limits.js";
 import { frame, GrpcJs, openHttp2, type Running, rawHttp2, SERVICE, startServer } from "../harness.js";
 
 let server: Running;

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, Socket } from "node:net";
 import { it } from "node:test";
-import { Connection } from "../../../src/transport/http/connection.js";
-import { ReadThrottle } from "../../../src/transport/http/read-throttle.js";
-import { SocketReader } from "../../../src/transport/http/socket-reader.js";
-import { waitUntil } from "../../support/wait-until.js";
+import { Connection } from "../../../../src/transport/http/limits/connection.js";
+import { ReadThrottle } from "../../../../src/transport/http/limits/read-throttle.js";
+import { SocketReader } from "../../../../src/transport/http/socket-reader.js";
+import { waitUntil } from "../../../support/wait-until.js";
 
 const LIMITS = { readTurnUs: 100, readCutUs: 1_000, sessionCutUs: 2_000, readPauseFactor: 1, maxReadPauseMs: 5_000 };
 
