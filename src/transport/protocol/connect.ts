@@ -9,30 +9,28 @@ import type { CallContext } from "../../pipeline/call.js";
 import type { MethodEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import { readRaw } from "../http/body-reader.js";
 import { addFields, readConnectTimeout } from "../http/grpc-fields.js";
-import { toWebHeaders } from "../http/http-message.js";
 import { tooLarge } from "../http/inflate.js";
-import { collectList, type Pieces } from "../http/list-pieces.js";
+import type { Pieces } from "../http/list-pieces.js";
 import type { Request } from "../http/request.js";
 import { sendComplete } from "../http/response-writer.js";
 import { inflateMessage, isGzip, sealWhole } from "./envelope.js";
-import { Enveloped, type RpcOptions } from "./enveloped.js";
+import { Enveloped } from "./enveloped.js";
 import { type Failure, statusFieldsOf } from "./failure.js";
 import type { MessageCodec } from "./message-codec.js";
 import type { Decode, Protocol } from "./protocol.js";
+import { RpcForm, type RpcOptions } from "./rpc-form.js";
 
 const NO_BYTES = new Uint8Array();
 
 /** Unary calls of Connect, with one codec of messages. */
-export class ConnectUnary implements Protocol {
+export class ConnectUnary extends RpcForm implements Protocol {
   readonly name = "connect";
   readonly fieldSpelling;
-  readonly #codec: MessageCodec;
-  readonly #options: RpcOptions;
+  protected readonly acceptField = "accept-encoding";
 
   constructor(codec: MessageCodec, options: RpcOptions) {
+    super(codec, options);
     this.fieldSpelling = codec.isJson ? ("json" as const) : ("proto" as const);
-    this.#codec = codec;
-    this.#options = options;
   }
 
   check(fields: IncomingHttpHeaders): void {
@@ -43,12 +41,8 @@ export class ConnectUnary implements Protocol {
     return readConnectTimeout(fields["connect-timeout-ms"]);
   }
 
-  metadataOf(fields: IncomingHttpHeaders): Headers {
-    return toWebHeaders(fields);
-  }
-
   read(request: Request, { desc, maxRequestBytes }: MethodEntry): Decode | Promise<Decode> {
-    const decode = (bytes: Uint8Array) => () => this.#codec.decode(desc.input, bytes);
+    const decode = (bytes: Uint8Array) => () => this.codec.decode(desc.input, bytes);
     if (request.method === "GET") {
       const { bytes, isEncoded } = readQuery(request.url);
       if (bytes.length > maxRequestBytes) throw tooLarge("message", maxRequestBytes);
@@ -64,35 +58,23 @@ export class ConnectUnary implements Protocol {
   }
 
   answer(request: Request, call: CallContext, { desc }: UnaryEntry, response: object): void | Promise<void> {
-    const body = this.#codec.encode(desc.output, response);
+    const body = this.codec.encode(desc.output, response);
     const bytes = Buffer.byteLength(body);
-    if (this.#compresses(request, bytes)) {
+    if (this.compresses(request, bytes)) {
       request.chargeResponse(bytes);
-      return this.#sendPieces(request, call, { pieces: [Buffer.from(body)], bytes });
+      return this.sendCharged(request, call, { pieces: [Buffer.from(body)], bytes });
     }
     const fields = this.#headOf(call, false);
     fields["content-length"] = bytes;
     sendComplete(request, 200, fields, body);
   }
 
-  // A caller learns how a list failed, so nothing is sent before it is complete.
-  async answerList(
+  protected async sendPieces(
     request: Request,
     call: CallContext,
-    { desc, list }: UnaryEntry,
-    chunks: AsyncGenerator<object, void, void>,
+    message: Pieces,
+    isCompressed: boolean,
   ): Promise<void> {
-    if (list === undefined) return;
-    const encoder = this.#codec.createListEncoder(desc.output, list);
-    const message = await collectList({ chunks, encoder, maxBytes: this.#options.responseBytes, request });
-    if (!request.isGone) await this.#sendPieces(request, call, message);
-  }
-
-  // Sends a message whose bytes were charged.
-  async #sendPieces(request: Request, call: CallContext, plain: Pieces): Promise<void> {
-    const isCompressed = this.#compresses(request, plain.bytes);
-    const message = isCompressed ? await this.#options.compressor.compress(request, plain) : plain;
-    if (request.isGone) return;
     const fields = this.#headOf(call, isCompressed);
     fields["content-length"] = message.bytes;
     request.writeHead(200, fields, "pieces");
@@ -122,15 +104,11 @@ export class ConnectUnary implements Protocol {
 
   #headOf(call: CallContext, isCompressed: boolean): OutgoingHttpHeaders {
     const fields: OutgoingHttpHeaders = {
-      "content-type": this.#codec.isJson ? "application/json" : "application/proto",
+      "content-type": this.codec.isJson ? "application/json" : "application/proto",
     };
     if (isCompressed) fields["content-encoding"] = "gzip";
     addCallFields(fields, call);
     return fields;
-  }
-
-  #compresses(request: Request, bytes: number): boolean {
-    return this.#options.compressor.takes(bytes, request.header("accept-encoding"));
   }
 }
 

@@ -8,43 +8,24 @@ import type { CallContext } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { MethodEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import { addFields } from "../http/grpc-fields.js";
-import { joinField, toWebHeaders } from "../http/http-message.js";
-import { collectList, type Pieces } from "../http/list-pieces.js";
+import { joinField } from "../http/http-message.js";
+import type { Pieces } from "../http/list-pieces.js";
 import { type AfterHead, CHUNK_BYTES, type Request } from "../http/request.js";
-import type { Compressor } from "./compression.js";
 import { COMPRESSED_FLAG, isGzip, readEnvelope, readEnvelopes, sealEnvelope } from "./envelope.js";
 import type { Failure } from "./failure.js";
-import type { MessageCodec } from "./message-codec.js";
 import type { Decode, Protocol } from "./protocol.js";
-
-/** What the forms of RPC are given. */
-export interface RpcOptions {
-  /** ErrorInfo's domain. */
-  readonly errorDomain: string;
-  readonly compressor: Compressor;
-  /** The most bytes of a list that is sent as one message. */
-  readonly responseBytes: number;
-}
+import { RpcForm } from "./rpc-form.js";
 
 /** The fields that say how messages are compressed. */
 type EncodingField = "grpc-encoding" | "connect-content-encoding";
 
 /** A protocol of envelopes, with one codec of messages. */
-export abstract class Enveloped implements Protocol {
+export abstract class Enveloped extends RpcForm implements Protocol {
   abstract readonly name: Protocol["name"];
   abstract readonly fieldSpelling: FieldSpelling;
   protected abstract readonly encodingField: EncodingField;
-  /** The field that says which compression a caller accepts. */
-  protected abstract readonly acceptField: string;
   /** What follows the head of a response. */
   protected abstract readonly afterHead: AfterHead;
-  protected readonly codec: MessageCodec;
-  readonly #options: RpcOptions;
-
-  constructor(codec: MessageCodec, options: RpcOptions) {
-    this.codec = codec;
-    this.#options = options;
-  }
 
   abstract timeoutOf(fields: IncomingHttpHeaders): number | undefined;
 
@@ -69,10 +50,6 @@ export abstract class Enveloped implements Protocol {
     return false;
   }
 
-  metadataOf(fields: IncomingHttpHeaders): Headers {
-    return toWebHeaders(fields);
-  }
-
   async read(request: Request, { desc, maxRequestBytes }: MethodEntry): Promise<Decode> {
     const bytes = await readEnvelope(request, this.#rulesOf(request, maxRequestBytes), this.isText(request));
     return () => this.codec.decode(desc.input, bytes);
@@ -84,40 +61,26 @@ export abstract class Enveloped implements Protocol {
         yield this.codec.decode(desc.input, bytes);
     } catch (error) {
       // The handler gets it, who may know connect's errors alone.
-      throw isCallerGone(error) ? error : connectErrorFrom(error, this.#options.errorDomain);
+      throw isCallerGone(error) ? error : connectErrorFrom(error, this.options.errorDomain);
     }
   }
 
   answer(request: Request, call: CallContext, { desc }: UnaryEntry, response: object): void | Promise<void> {
     const frame = this.codec.encodeFrame(desc.output, response);
-    if (this.#compresses(request, frame.length - PREFIX_BYTES)) return this.#answerCompressed(request, call, frame);
+    const bytes = frame.length - PREFIX_BYTES;
+    if (this.compresses(request, bytes)) {
+      request.chargeResponse(bytes);
+      return this.sendCharged(request, call, { pieces: [frame.subarray(PREFIX_BYTES)], bytes });
+    }
     this.sendOne(request, call, this.headOf(request, call, false), frame);
   }
 
-  async #answerCompressed(request: Request, call: CallContext, frame: Buffer): Promise<void> {
-    const message = { pieces: [frame.subarray(PREFIX_BYTES)], bytes: frame.length - PREFIX_BYTES };
-    request.chargeResponse(message.bytes);
-    await this.#sendPieces(request, call, message);
-  }
-
-  // A caller learns how a list failed, so nothing is sent before it is complete.
-  async answerList(
+  protected async sendPieces(
     request: Request,
     call: CallContext,
-    { desc, list }: UnaryEntry,
-    chunks: AsyncGenerator<object, void, void>,
+    message: Pieces,
+    isCompressed: boolean,
   ): Promise<void> {
-    if (list === undefined) return;
-    const encoder = this.codec.createListEncoder(desc.output, list);
-    const message = await collectList({ chunks, encoder, maxBytes: this.#options.responseBytes, request });
-    if (!request.isGone) await this.#sendPieces(request, call, message);
-  }
-
-  // Sends a message whose bytes were charged.
-  async #sendPieces(request: Request, call: CallContext, plain: Pieces): Promise<void> {
-    const isCompressed = this.#compresses(request, plain.bytes);
-    const message = isCompressed ? await this.#options.compressor.compress(request, plain) : plain;
-    if (request.isGone) return;
     const frame = sealEnvelope(isCompressed ? COMPRESSED_FLAG : 0, message);
     const [whole] = frame;
     const fields = this.headOf(request, call, isCompressed);
@@ -137,7 +100,7 @@ export abstract class Enveloped implements Protocol {
     { desc }: MethodEntry,
     messages: AsyncIterable<object>,
   ): Promise<void> {
-    const isCompressed = this.#accepts(request);
+    const isCompressed = this.options.compressor.accepts(request.header(this.acceptField));
     for await (const message of messages) {
       if (request.isGone) return;
       const frame = await this.#encode(request, desc, message);
@@ -155,9 +118,9 @@ export abstract class Enveloped implements Protocol {
   async #encode(request: Request, { output }: MethodEntry["desc"], message: object): Promise<Buffer[]> {
     const frame = this.codec.encodeFrame(output, message);
     request.chargeResponse(frame.length);
-    if (!this.#compresses(request, frame.length - PREFIX_BYTES)) return [frame];
+    if (!this.compresses(request, frame.length - PREFIX_BYTES)) return [frame];
     const plain = { pieces: [frame.subarray(PREFIX_BYTES)], bytes: frame.length - PREFIX_BYTES };
-    return sealEnvelope(COMPRESSED_FLAG, await this.#options.compressor.compress(request, plain));
+    return sealEnvelope(COMPRESSED_FLAG, await this.options.compressor.compress(request, plain));
   }
 
   /** The head of a response, with the fields that its handler set. */
@@ -169,13 +132,5 @@ export abstract class Enveloped implements Protocol {
 
   #rulesOf({ fields }: Request, maxBytes: number) {
     return { maxBytes, isEncoded: isGzip(this.encodingField, joinField(fields[this.encodingField])) };
-  }
-
-  #accepts(request: Request): boolean {
-    return this.#options.compressor.accepts(request.header(this.acceptField));
-  }
-
-  #compresses(request: Request, bytes: number): boolean {
-    return this.#options.compressor.takes(bytes, request.header(this.acceptField));
   }
 }

@@ -3,11 +3,11 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Request } from "../http/request.js";
 import { ConnectStream, ConnectUnary } from "./connect.js";
-import type { RpcOptions } from "./enveloped.js";
 import { Grpc } from "./grpc.js";
 import { GrpcWeb } from "./grpc-web.js";
 import type { MessageCodec } from "./message-codec.js";
 import type { Protocol } from "./protocol.js";
+import type { RpcOptions } from "./rpc-form.js";
 
 /** The only parameter of JSON. */
 const CHARSET = /^(application\/(?:connect\+)?json); ?charset=utf-?8$/;
