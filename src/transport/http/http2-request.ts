@@ -34,6 +34,16 @@ const AFTER_HEAD_OF_GRPC = {
   nothing: { ...AFTER_HEAD.nothing, sendDate: false },
 };
 
+// Node calls `push` with a piece and nothing else. One function for all streams: a function of its own on each would make V8
+// keep a map for each, and every stream with it.
+const counted = Symbol("counted");
+type CountedStream = ServerHttp2Stream & { [counted]?: Http2Request };
+
+function pushCounted(this: CountedStream, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+  if (this[counted]?.takePiece(chunk) === false) return false;
+  return Duplex.prototype.push.call(this, chunk, encoding);
+}
+
 /** A request of HTTP/2. */
 export class Http2Request extends Request {
   readonly method: string;
@@ -76,15 +86,12 @@ export class Http2Request extends Request {
     this.#onClosed = onClosed;
     this.#trailers = undefined;
     // Counts the pieces of a body as they arrive, before any of them is read.
-    if (!stream.endAfterHeaders)
-      stream.push = (chunk: Buffer | null, encoding?: BufferEncoding) => this.#push(chunk, encoding);
+    if (!stream.endAfterHeaders) {
+      (stream as CountedStream)[counted] = this;
+      stream.push = pushCounted;
+    }
     stream.on("error", ignore);
     stream.on("close", () => this.#noteClosed());
-  }
-
-  #push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-    if (!this.takePiece(chunk)) return false;
-    return Duplex.prototype.push.call(this.body, chunk, encoding);
   }
 
   get httpVersion(): HttpVersion {
