@@ -10,12 +10,12 @@ import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { rootOf } from "../src/kernel/uidp.js";
+import type { GroupRow } from "../src/store/iam/groups.js";
 import { groupKind } from "../src/store/iam/groups.js";
+import type { RoleBindingRow } from "../src/store/iam/role-bindings.js";
 import { counterOf } from "../src/store/lists/resource.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite/driver.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
-import type { GroupRow } from "../src/store/tables/groups.js";
-import type { RoleBindingRow } from "../src/store/tables/roles.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { buildTree, groupsOf, type Tree } from "./tree.js";
 

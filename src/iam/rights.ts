@@ -8,7 +8,7 @@ import { rootOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { UnaryCall } from "../pipeline/call.js";
-import type { RoleRow } from "../store/tables/roles.js";
+import type { RoleRow } from "../store/iam/roles.js";
 import type { Tx } from "../store/transaction.js";
 import { builtinRoles, isOperatorRole } from "./roles/builtin-roles.js";
 import { buildCapabilitySet } from "./roles/capability-names.js";

@@ -7,7 +7,7 @@ import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
 import { rootOf } from "../kernel/uidp.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
-import type { IdentityRow } from "../store/tables/identities.js";
+import type { IdentityRow } from "../store/iam/identities.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";

@@ -9,7 +9,7 @@
 // - `sqlite` and `pg` open a database as a `Store` (store.ts), which runs units of work, and give a transaction the
 //   connection that runs its statements.
 // - `migrate`, `check`, `copy` and `backup` are what commands of the operator do. They read the schema and need no parts.
-import { Advisories } from "./advisories/advisories.js";
+import { advisoryKind } from "./advisories/advisories.js";
 import { AuditChain } from "./audit/chain.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
@@ -20,13 +20,13 @@ import { GrantReader } from "./iam/access.js";
 import { AccessQuestions } from "./iam/access-questions.js";
 import { AccessRequests } from "./iam/access-requests.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
-import { GroupInvites } from "./iam/group-invites.js";
+import { groupInviteKind } from "./iam/group-invites.js";
 import { groupMappingKind } from "./iam/group-mappings.js";
-import { Groups } from "./iam/groups.js";
-import { Identities } from "./iam/identities.js";
-import { IdentityProviders } from "./iam/identity-providers.js";
-import { RoleBindings } from "./iam/role-bindings.js";
-import { Roles } from "./iam/roles.js";
+import { groupKind } from "./iam/groups.js";
+import { identityKind } from "./iam/identities.js";
+import { identityProviderKind } from "./iam/identity-providers.js";
+import { roleBindingKind } from "./iam/role-bindings.js";
+import { roleKind } from "./iam/roles.js";
 import { subscriptionKind } from "./iam/subscriptions.js";
 import { Terms } from "./iam/terms.js";
 import { Jobs, Settings } from "./installation.js";
@@ -35,13 +35,11 @@ import { RefreshTokens } from "./issuer/refresh-tokens.js";
 import { RevokedTokens } from "./issuer/revoked-tokens.js";
 import { SealedValues } from "./issuer/sealed-values.js";
 import { Tickets } from "./issuer/tickets.js";
-import { ListedTable } from "./lists/listed-table.js";
+import type { Kind } from "./kind.js";
 import { Registry } from "./registry/registry.js";
-import { Repos } from "./registry/repos.js";
-import { Tags } from "./registry/tags.js";
+import { repoKind } from "./registry/repos.js";
+import { tagKind } from "./registry/tags.js";
 import type { Executor, Statement, Take } from "./statement.js";
-import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
-import type { GroupMappingRow } from "./tables/identities.js";
 import { Usage } from "./usage.js";
 
 /** The open transaction of a unit of work, as callers of the store use it. */
@@ -58,7 +56,6 @@ export class Transaction implements Executor {
   readonly #changedBefore: number;
   #open = true;
   #access: GrantReader | undefined;
-  #groups: Groups | undefined;
 
   constructor(connection: Executor) {
     this.#connection = connection;
@@ -94,6 +91,11 @@ export class Transaction implements Executor {
     return this.#connection.pause?.(atOnce);
   }
 
+  /** The rows of a kind. */
+  table<Rows>(kind: Kind<Rows>): Rows {
+    return kind.open(this);
+  }
+
   get access(): GrantReader {
     this.#access ??= new GrantReader(this);
     return this.#access;
@@ -103,37 +105,36 @@ export class Transaction implements Executor {
     return new AccessQuestions(this);
   }
 
-  get groups(): Groups {
-    this.#groups ??= new Groups(this);
-    return this.#groups;
+  get groups() {
+    return this.table(groupKind);
   }
 
-  get identities(): Identities {
-    return new Identities(this);
+  get identities() {
+    return this.table(identityKind);
   }
 
-  get roles(): Roles {
-    return new Roles(this);
+  get roles() {
+    return this.table(roleKind);
   }
 
-  get roleBindings(): RoleBindings {
-    return new RoleBindings(this);
+  get roleBindings() {
+    return this.table(roleBindingKind);
   }
 
-  get identityProviders(): IdentityProviders {
-    return new IdentityProviders(this);
+  get identityProviders() {
+    return this.table(identityProviderKind);
   }
 
-  get accountAssociations(): ListedTable<AccountAssociationRow> {
-    return new ListedTable(this, accountAssociationKind);
+  get accountAssociations() {
+    return this.table(accountAssociationKind);
   }
 
-  get groupInvites(): GroupInvites {
-    return new GroupInvites(this);
+  get groupInvites() {
+    return this.table(groupInviteKind);
   }
 
-  get groupMappings(): ListedTable<GroupMappingRow> {
-    return new ListedTable(this, groupMappingKind);
+  get groupMappings() {
+    return this.table(groupMappingKind);
   }
 
   get terms(): Terms {
@@ -144,28 +145,28 @@ export class Transaction implements Executor {
     return new AccessRequests(this);
   }
 
-  get subscriptions(): ListedTable<SubscriptionRow> {
-    return new ListedTable(this, subscriptionKind);
+  get subscriptions() {
+    return this.table(subscriptionKind);
   }
 
   get keys(): Keys {
     return new Keys(this);
   }
 
-  get repos(): Repos {
-    return new Repos(this);
+  get repos() {
+    return this.table(repoKind);
   }
 
-  get tags(): Tags {
-    return new Tags(this);
+  get tags() {
+    return this.table(tagKind);
   }
 
   get registry(): Registry {
     return new Registry(this);
   }
 
-  get advisories(): Advisories {
-    return new Advisories(this);
+  get advisories() {
+    return this.table(advisoryKind);
   }
 
   get usage(): Usage {

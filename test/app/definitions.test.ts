@@ -27,12 +27,12 @@ import { readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
 import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
+import type { SubscriptionRow } from "../../src/store/iam/subscriptions.js";
 import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
-import { countedKinds, listedKinds } from "../../src/store/lists/kinds.js";
-import { defineListedKind, type ListedKind } from "../../src/store/lists/resource.js";
+import { countedKinds, kinds } from "../../src/store/kinds.js";
+import type { ListedKind } from "../../src/store/lists/resource.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
-import type { SubscriptionRow } from "../../src/store/tables/groups.js";
 import { schema } from "../../src/store/tables/schema-sqlite.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
@@ -163,7 +163,7 @@ describe("a planted kind", () => {
 
   it("is counted by the counters of the kind that names its quota, which is the only one", () => {
     assert.deepEqual([...countedKinds.keys()].toSorted(), [...organisationQuotas].toSorted());
-    const counting = listedKinds.filter(({ quota }) => quota !== undefined);
+    const counting = kinds.filter(({ quota }) => quota !== undefined);
     assert.equal(counting.length, countedKinds.size);
     const declared = definitions.flatMap(({ quota }) => (quota ? [quota.name] : []));
     assert.deepEqual(declared.toSorted(), [...countedKinds.keys()].toSorted());
@@ -173,12 +173,12 @@ describe("a planted kind", () => {
     const directory = tempDir();
     const store = await openStore(t, directory);
     await store.write((tx) => tx.subscriptions.insert({ ...probe, uid: childUid(rootUid(2), 1) }));
-    const kind = defineListedKind(99, { table: "subscriptions", parent: "groupUid", sorts: {} });
+    const kind: ListedKind = { ...subscriptionKind, counter: 99 };
     const db = readSqlite(directory);
     t.after(() => db.close());
     const find = async (kinds: readonly ListedKind[]) =>
       (await runCheck(createUidCheck(kinds), db, () => {})).findings.length;
-    assert.equal(await find(listedKinds.filter(({ table }) => table !== subscriptionKind.table)), 0);
+    assert.equal(await find(kinds.filter(({ table }) => table !== subscriptionKind.table)), 0);
     assert.equal(await find([kind]), 1);
 
     const found = findReferences([...tables, probeTable]).filter(({ from }) => from.table === probeTable);
@@ -279,9 +279,11 @@ function platform(): ServedService[] {
 it("every kind of listed rows is in the list of all kinds, under a number of its own", () => {
   const files = readdirSync("src/store", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const declared = files.flatMap((name) =>
-    [...readFileSync(join("src/store", name), "utf8").matchAll(/defineListedKind\((\d+)/g)].map(([, id]) => Number(id)),
+    [...readFileSync(join("src/store", name), "utf8").matchAll(/declareKind\(\{\s*number: (\d+)/g)].map(([, id]) =>
+      Number(id),
+    ),
   );
-  const listed = listedKinds.map(({ counter }) => counter / 8);
+  const listed = kinds.map(({ counter }) => counter / 8);
   assert.deepEqual(listed.toSorted(), declared.toSorted());
   assert.equal(new Set(listed).size, listed.length);
 });

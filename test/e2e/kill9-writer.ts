@@ -7,8 +7,8 @@
 import { writeSync } from "node:fs";
 import { randomIds } from "../../src/kernel/ids.js";
 import { systemClock as clock } from "../../src/kernel/time.js";
+import type { GroupRow } from "../../src/store/iam/groups.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { groupRow } from "../support/rows.js";
 import { nameOf } from "./kill9-names.js";

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
-import type { ScimState } from "../../src/store/tables/identities.js";
+import type { ScimState } from "../../src/store/iam/identity-providers.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { startHarness } from "../support/harness.js";

@@ -1,12 +1,12 @@
 // Random organisations with rows of every kind that is listed: in a store, and as plain rows in memory.
 import { isBelow, parentOf } from "../../src/kernel/uidp.js";
-import { listedKinds } from "../../src/store/lists/kinds.js";
+import { kinds } from "../../src/store/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
 import type { ListQuery, Page } from "../../src/store/lists/query.js";
 import type { ListedKind } from "../../src/store/lists/resource.js";
+import type { TagFamily } from "../../src/store/registry/tags.js";
 import type { Executor } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
-import type { TagFamily } from "../../src/store/tables/registry.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
@@ -145,7 +145,7 @@ export class OracleWorld {
     const read = (tx: Tx): Promise<Page<object>> => {
       if (limits && kind === "advisories") return tx.advisories.list(query, { lists: limits, search: fewAdvisories });
       if (limits) {
-        const listed = listedKinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;
+        const listed = kinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;
         // A transaction also runs statements.
         const options = { limits, ...(kind === "tags" && { families }) };
         return listPage(tx as unknown as Executor, listed, query, options);

@@ -1,9 +1,9 @@
 // Lists of groups in cases that random ones seldom meet; those are in list-oracle.ts.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { GroupRow } from "../../src/store/iam/groups.js";
 import type { ListQuery } from "../../src/store/lists/query.js";
 import type { Store } from "../../src/store/store.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 const orders = ["uid", "name"].flatMap((field) => [

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { parentOf } from "../../src/kernel/uidp.js";
+import type { GroupRow } from "../../src/store/iam/groups.js";
+import type { IdentityRow } from "../../src/store/iam/identities.js";
 import type { ListQuery, Page } from "../../src/store/lists/query.js";
 import type { Store } from "../../src/store/store.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
-import type { IdentityRow } from "../../src/store/tables/identities.js";
 import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
 import { isCampaign } from "../support/scale.js";
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { ListFilter } from "../../src/store/lists/query.js";
-import type { Tags } from "../../src/store/registry/tags.js";
+import type { RepoRow } from "../../src/store/registry/repos.js";
+import type { TagFamily, TagRow, Tags } from "../../src/store/registry/tags.js";
 import type { Store } from "../../src/store/store.js";
-import type { RepoRow, TagFamily, TagRow } from "../../src/store/tables/registry.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 const root = rootUid(0x20001);

@@ -9,7 +9,7 @@ import { type BootstrapResult, bootstrap } from "../../src/iam/operator/bootstra
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken, readIssueDate } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import type { IdentityRow } from "../../src/store/tables/identities.js";
+import type { IdentityRow } from "../../src/store/iam/identities.js";
 import { newDatabase } from "../pg/databases.js";
 import { type PgBouncer, startPgBouncer } from "../pg/pgbouncer.js";
 import { newDataDir } from "./data-dir.js";

@@ -1,5 +1,5 @@
 // SCIM tokens that versions before 0.11.0 handed out.
-import type { ScimState } from "../../src/store/tables/identities.js";
+import type { ScimState } from "../../src/store/iam/identity-providers.js";
 import type { Tx } from "../../src/store/transaction.js";
 
 /** Stores a token of an identity provider, and returns the state of its SCIM settings. */

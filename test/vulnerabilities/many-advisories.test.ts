@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import type { AdvisoryRow } from "../../src/store/advisories/advisories.js";
 import type { ListPosition, ListQuery } from "../../src/store/lists/query.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
-import type { AdvisoryRow } from "../../src/store/tables/advisories.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { chooseScale, isCampaign } from "../support/scale.js";
 import { memoryDir } from "../support/temp-dir.js";

@@ -12,7 +12,7 @@ import {
 import { listCapabilityNames } from "../../iam/roles/capability-names.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
-import type { JobRow } from "../../store/tables/schema.js";
+import type { JobRow } from "../../store/tables/tables.js";
 import { invalidFlag } from "../errors.js";
 import { confirmDelete } from "../output/confirm.js";
 import { formatNamed } from "../output/describe.js";

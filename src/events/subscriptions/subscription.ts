@@ -27,7 +27,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { SubscriptionRow } from "../../store/tables/groups.js";
+import type { SubscriptionRow } from "../../store/iam/subscriptions.js";
 import { beginPosition } from "../delivery/control.js";
 
 const MAX_SINK = 2_048;

@@ -21,7 +21,7 @@ import { defineResource } from "../../pipeline/resource/define.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
-import type { AccountAssociationRow } from "../../store/tables/groups.js";
+import type { AccountAssociationRow } from "../../store/iam/account-associations.js";
 import { groups } from "../groups/group.js";
 import { relationTypes } from "../identities/relationship.js";
 import { requireRightsOf } from "../rights.js";

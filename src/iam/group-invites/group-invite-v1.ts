@@ -22,8 +22,8 @@ import { createOperations } from "../../pipeline/operations.js";
 import { findsResource } from "../../pipeline/resource/read.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
 import type { ListPosition } from "../../store/lists/query.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
 import { formatCapabilityNames } from "../roles/capability-names.js";
 import { groupInvites, groupInviteToProto } from "./group-invite.js";
 

@@ -21,7 +21,7 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { GroupMappingRow } from "../../store/tables/identities.js";
+import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
 import type { Tx } from "../../store/transaction.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";

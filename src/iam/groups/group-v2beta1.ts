@@ -18,8 +18,8 @@ import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import type { GroupRow } from "../../store/iam/groups.js";
 import type { Store } from "../../store/store.js";
-import type { GroupRow } from "../../store/tables/groups.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { createGroups, findOrganisationDomain, groups, groupToProto } from "./group.js";
 

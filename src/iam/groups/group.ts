@@ -11,7 +11,7 @@ import { defineResource } from "../../pipeline/resource/define.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { GroupRow } from "../../store/tables/groups.js";
+import type { GroupRow } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 
 /** The capability to create a group below another. */

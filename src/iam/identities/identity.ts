@@ -19,7 +19,7 @@ import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isAnything, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import {
   areStaticKeys,

@@ -5,7 +5,7 @@ import type { Change } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { LEEWAY_S, MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
 import { describeChange } from "../../pipeline/body.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { identityToProto, identityView } from "./identity.js";
 

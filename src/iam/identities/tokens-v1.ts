@@ -10,7 +10,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
 import { identities } from "./identity.js";
 import { describeIdentityUpdate, IDENTITY_UPDATED, revokeAllTokens, revokeOneToken } from "./revocation.js";
 

@@ -21,8 +21,8 @@ import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resour
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
+import type { IdentityProviderRow } from "../../store/iam/identity-providers.js";
 import type { Store } from "../../store/store.js";
-import type { IdentityProviderRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { finishDeletions } from "../identities/deletion.js";

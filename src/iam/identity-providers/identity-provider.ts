@@ -26,7 +26,7 @@ import {
   isPrintable,
   isRequiredUid,
 } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow, ScimState } from "../../store/tables/identities.js";
+import type { IdentityProviderRow, ScimState } from "../../store/iam/identity-providers.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;

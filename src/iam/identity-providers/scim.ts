@@ -9,7 +9,7 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { IdentityProviderRow, ScimState } from "../../store/tables/identities.js";
+import type { IdentityProviderRow, ScimState } from "../../store/iam/identity-providers.js";
 import { identityProviders } from "./identity-provider.js";
 
 const owner = builtinRoleUid("owner");

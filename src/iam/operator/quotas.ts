@@ -9,7 +9,7 @@ import {
   type QuotaLimits,
 } from "../../kernel/quotas.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { GroupRow } from "../../store/tables/groups.js";
+import type { GroupRow } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { auditOnHost, type HostContext } from "./operate.js";

@@ -4,8 +4,9 @@ import { ApiError, notPermitted, permissionDenied } from "../../kernel/errors.js
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
-import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
+import type { RoleRow } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isHostIdentity } from "../identities/identity.js";
 import { isInviteRevoked } from "../identities/revocation.js";

@@ -4,7 +4,7 @@ import { ApiError } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { Reservation } from "../../pipeline/resource/reservation.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
 import type { Tx } from "../../store/transaction.js";
 import { type Invitee, requireAcceptable, requireInvite } from "./accept-invite.js";
 import { derivePersonUid, parseEmail } from "./registration.js";

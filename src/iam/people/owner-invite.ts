@@ -3,7 +3,7 @@
 // that a login provider of the service has confirmed counts, never one that the provider of an organisation states.
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
 import type { Tx } from "../../store/transaction.js";
 import { createInviteCode, isEmail } from "../group-invites/group-invite.js";
 import { type Invitee, isSameAddress, lowerCaseAscii, mayAccept } from "./accept-invite.js";

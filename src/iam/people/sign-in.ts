@@ -5,8 +5,8 @@ import { failedPrecondition, notFound, notPermitted, unauthenticated } from "../
 import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
 import type { BodyView } from "../../pipeline/body.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";

@@ -5,7 +5,8 @@ import { type FieldViolation, failedPrecondition, invalidArgument } from "../../
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import type { RoleBindingRow, RoleRow } from "../../store/tables/roles.js";
+import type { RoleBindingRow } from "../../store/iam/role-bindings.js";
+import type { RoleRow } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";

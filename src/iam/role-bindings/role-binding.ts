@@ -15,8 +15,7 @@ import type { BodyView } from "../../pipeline/body.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { HydratedBinding } from "../../store/iam/role-bindings.js";
-import type { RoleBindingRow } from "../../store/tables/roles.js";
+import type { HydratedBinding, RoleBindingRow } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { findAssumedClaims } from "../identities/relationship.js";
 

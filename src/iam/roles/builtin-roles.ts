@@ -1,6 +1,6 @@
 // The roles of every installation: their capabilities, and the rows that hold them.
 import { builtinRoleUid } from "../../kernel/ids.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import type { RoleRow } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { buildCapabilitySet } from "./capability-names.js";
 

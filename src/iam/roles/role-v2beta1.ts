@@ -10,7 +10,7 @@ import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import type { RoleRow } from "../../store/iam/roles.js";
 import { groups } from "../groups/group.js";
 import { requireRights } from "../rights.js";
 import { requireNotPublic } from "../role-bindings/create-binding.js";

@@ -8,7 +8,7 @@ import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import type { RoleRow } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { builtinRoleUids, isOperatorRole } from "./builtin-roles.js";
 import { findCapabilitySet, listCapabilities } from "./capability-names.js";

@@ -3,8 +3,8 @@ import { type Change, formatBody, type JsonFields, REGISTRY_PUSH } from "../../k
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
+import type { RepoRow } from "../../store/registry/repos.js";
 import type { AuditRow } from "../../store/tables/audit.js";
-import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import { ensureRepo, repoToProto } from "../repos/repo.js";
 import { repoView } from "../repos/repo-v2beta1.js";

@@ -2,7 +2,8 @@
 // included, or the name that was recorded when a root group was verified. Every repo has one path; repos of an
 // organisation that was verified later may still be found at its uid until they are moved.
 import { isUidp } from "../../kernel/uidp.js";
-import type { RepoRow, UidPath } from "../../store/tables/registry.js";
+import type { RepoRow } from "../../store/registry/repos.js";
+import type { UidPath } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 
 export interface RepoPath {

@@ -5,9 +5,9 @@
 import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
+import type { TagRow } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
 import type { AuditRow } from "../../store/tables/audit.js";
-import type { TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import { type AuditContext, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { mapConcurrently, type RegistryClient } from "./registry-client.js";

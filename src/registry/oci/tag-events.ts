@@ -2,7 +2,7 @@
 // time of the last event of each tag and of each deleted manifest, also after the tag is deleted. A digest has a
 // colon and a tag has none, so their marks never collide.
 import type { Ids } from "../../kernel/ids.js";
-import type { TagRow } from "../../store/tables/registry.js";
+import type { TagRow } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { removeTag, upsertTag } from "../tags/tag.js";
 

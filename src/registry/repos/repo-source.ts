@@ -9,7 +9,7 @@ import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { bitOf } from "../../pipeline/auth/authorize.js";
 import { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import type { RepoRow } from "../../store/tables/registry.js";
+import type { RepoRow } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import { locateRepo, parseRepoPath } from "../oci/repo-path.js";
 import { copiedFields, type InheritedField, type RepoConfig, repoToProto } from "./repo.js";

@@ -37,8 +37,8 @@ import {
 import { findsResource, getRow } from "../../pipeline/resource/read.js";
 import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition } from "../../store/lists/query.js";
+import type { RepoRow } from "../../store/registry/repos.js";
 import type { Store } from "../../store/store.js";
-import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";

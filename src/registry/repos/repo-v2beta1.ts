@@ -13,7 +13,7 @@ import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
-import type { RepoRow } from "../../store/tables/registry.js";
+import type { RepoRow } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { parseRepoPath } from "../oci/repo-path.js";

@@ -15,7 +15,7 @@ import { defineMutableFields, defineResource } from "../../pipeline/resource/def
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
-import type { RepoRow } from "../../store/tables/registry.js";
+import type { RepoRow } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import { isReadme } from "./readme-rule.js";
 import { isAliases, isBundles, isOverlay, isRepoNameField, isSyncConfig, isTagNames, isTier } from "./repo-rules.js";

@@ -23,8 +23,8 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, ListQuery } from "../../store/lists/query.js";
+import type { TagFamily, TagRow } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
-import type { TagFamily, TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import { repos } from "../repos/repo.js";
 import {

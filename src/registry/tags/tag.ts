@@ -24,7 +24,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
-import type { TagFamily, TagRow } from "../../store/tables/registry.js";
+import type { TagFamily, TagRow } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { parseDigest } from "../oci/reference.js";
 import { repos } from "../repos/repo.js";

@@ -2,6 +2,7 @@
 // and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { kinds } from "../kinds.js";
 import type { ListedKind } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
 import { schema } from "../tables/schema-sqlite.js";
@@ -44,24 +45,22 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.revokedTokens.identityUid,
 ];
 
+const ofKinds: readonly Reference[] = kinds.flatMap(({ table, references }) =>
+  Object.entries(references).map(([property, { to, where, remedy }]) => {
+    const from = columnOf(table(schema), property);
+    return {
+      from,
+      to: schema[to].uid,
+      ...(where && { where: where(at("c", from)) }),
+      ...(remedy && { remedy: ({ uid }) => remedy(String(uid)) }),
+    };
+  }),
+);
+
 // Columns without a foreign key.
 const undeclared: readonly Reference[] = [
-  { from: schema.groups.parentUid, to: schema.groups.uid },
-  {
-    // The uid of a person is known before the person registers, and stays bound when they are deleted.
-    from: schema.roleBindings.identityUid,
-    to: schema.identities.uid,
-    where: sql`${at("c", schema.roleBindings.identityUid)} like '%/%'`,
-    remedy: ({ uid }) => `arbor admin unbind ${uid}`,
-  },
+  ...ofKinds,
   { from: schema.eventPositions.rootUid, to: schema.groups.uid },
-  { from: schema.accountAssociations.parentUid, to: schema.groups.uid },
-  { from: schema.identities.providerUid, to: schema.identityProviders.uid },
-  {
-    from: schema.groupMappings.scope,
-    to: schema.groups.uid,
-    remedy: ({ uid }) => `arbor iam group-mappings delete ${uid}`,
-  },
   { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
   { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
   { from: schema.manifests.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.manifests) },

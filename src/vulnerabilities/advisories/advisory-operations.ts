@@ -3,7 +3,8 @@
 import { createHash } from "node:crypto";
 import { ReviewState } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { AdvisoryRow } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { advisories } from "./advisory.js";
 

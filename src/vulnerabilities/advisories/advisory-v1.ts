@@ -43,7 +43,8 @@ import {
   setByService,
 } from "../../pipeline/resource/fixed-fields.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { AdvisoryRow } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { advisories, advisoryToProto, eventToProto, findComponentMove } from "./advisory.js";
 import {

@@ -20,7 +20,8 @@ import type { ResourceKind } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { AdvisoryRow } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
 

@@ -3,8 +3,9 @@
 import { ApiError } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
+import type { AdvisoryRow } from "../../store/advisories/advisories.js";
 import type { Store } from "../../store/store.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { buildEventRow } from "../advisories/advisory.js";
 import { insertAdvisory, replaceAdvisory } from "../advisories/advisory-operations.js";

@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { buildRepo } from "../../../src/registry/repos/repo.js";
+import type { GroupRow } from "../../../src/store/iam/groups.js";
 import type { AuditRow } from "../../../src/store/tables/audit.js";
-import type { GroupRow } from "../../../src/store/tables/groups.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { type Placed, populate } from "../../iam/populate.js";
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";

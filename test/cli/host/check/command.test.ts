@@ -8,7 +8,7 @@ import { type CheckDatabase, readSqlite } from "../../../../src/store/check/data
 import { derivedIndexes } from "../../../../src/store/check/derived.js";
 import { runCheck } from "../../../../src/store/check/findings.js";
 import { createUidCheck, referenceCheck } from "../../../../src/store/check/references.js";
-import { listedKinds } from "../../../../src/store/lists/kinds.js";
+import { kinds } from "../../../../src/store/kinds.js";
 import { openDatabase } from "../../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../../src/store/sqlite/open.js";
 import { attack } from "../../../audit/log-kit.js";
@@ -116,7 +116,7 @@ test("all checks see the database as of one moment, whatever a server writes mea
   const data = await createFilledStore();
   const server = openSqlite({ directory: data, exclusive: true });
   const snapshot = readSqlite(data);
-  const checks = [referenceCheck, createUidCheck(listedKinds), ...derivedIndexes.map(({ check }) => check)];
+  const checks = [referenceCheck, createUidCheck(kinds), ...derivedIndexes.map(({ check }) => check)];
   const run = async (db: CheckDatabase) => {
     const results: number[] = [];
     for (const check of checks) {
