@@ -15,6 +15,7 @@ import type { UnaryCall } from "../pipeline/call.js";
 import { withOutcome } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
 import { ListTokens, parsePageSize } from "../pipeline/resource/paging.js";
+import { identityKind } from "../store/iam/identities.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import type { TokenGrant } from "./tokens.js";
@@ -32,7 +33,7 @@ export function sessionsV1({ tokens }: { readonly tokens: PageTokens<Tx> }) {
     const first = { createTimeMs: Number.MAX_SAFE_INTEGER, family: "" };
     const after = cursor ? { createTimeMs: Number(cursor.key), family: cursor.uid } : first;
     // Logins from before a revocation cannot go on.
-    const sinceMs = ((await tx.identities.find(identityUid))?.notBefore ?? 0) * 1000;
+    const sinceMs = ((await tx.table(identityKind).find(identityUid))?.notBefore ?? 0) * 1000;
     // One more than fits shows whether there is a next page.
     const found = await tx.refreshTokens.listLogins(identityUid, after, { sinceMs, nowMs: startMs, limit: limit + 1 });
     const rows = found.slice(0, limit);

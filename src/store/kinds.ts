@@ -11,12 +11,13 @@ import { roleBindingKind } from "./iam/role-bindings.js";
 import { roleKind } from "./iam/roles.js";
 import { subscriptionKind } from "./iam/subscriptions.js";
 import type { DeclaredKind, Kind } from "./kind.js";
-import type { CountedQuota } from "./lists/resource.js";
+import type { ListedTable } from "./lists/listed-table.js";
+import type { CountedQuota, ListedRow } from "./lists/resource.js";
 import { repoKind } from "./registry/repos.js";
 import { tagKind } from "./registry/tags.js";
 
 /** All kinds. */
-export const kinds: readonly (DeclaredKind & Kind)[] = [
+export const kinds: readonly (DeclaredKind & Kind<ListedTable<ListedRow, object>>)[] = [
   groupKind,
   identityKind,
   roleKind,

@@ -1,15 +1,14 @@
 // The open transaction of a unit of work, which is where to begin reading the store. Each of its parts reads and writes some
-// tables: `tx.groups`, `tx.keys` and so on. A part is a class in a file of its own, in the folder of its feature, after the
-// statements that it needs.
+// tables: `tx.table(groupKind)` those of a kind of resource, `tx.keys` and so on the others. A part is a class in a file of its
+// own, in the folder of its feature, after the statements that it needs.
 //
 // - `tables` has the schema, built once for each database. A statement (statement.ts) is a function from a query builder and
 //   the tables to a query. Each connection prepares it when it first runs. rows.ts builds those that most tables need.
-// - Rows of most kinds are listed. A kind declares its table, parent, orders and quota, and `ListedTable` finds, changes,
-//   counts and lists its rows (`lists`).
+// - A kind declares its table, parent, orders and quota (kind.ts), and `ListedTable` finds, changes, counts and lists its rows
+//   (`lists`).
 // - `sqlite` and `pg` open a database as a `Store` (store.ts), which runs units of work, and give a transaction the
 //   connection that runs its statements.
 // - `migrate`, `check`, `copy` and `backup` are what commands of the operator do. They read the schema and need no parts.
-import { advisoryKind } from "./advisories/advisories.js";
 import { AuditChain } from "./audit/chain.js";
 import { AuditCheckpoints } from "./audit/checkpoints.js";
 import { AuditEvents } from "./audit/events.js";
@@ -19,15 +18,7 @@ import { EventPositions } from "./events/positions.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessQuestions } from "./iam/access-questions.js";
 import { AccessRequests } from "./iam/access-requests.js";
-import { accountAssociationKind } from "./iam/account-associations.js";
-import { groupInviteKind } from "./iam/group-invites.js";
-import { groupMappingKind } from "./iam/group-mappings.js";
-import { groupKind } from "./iam/groups.js";
 import { identityKind } from "./iam/identities.js";
-import { identityProviderKind } from "./iam/identity-providers.js";
-import { roleBindingKind } from "./iam/role-bindings.js";
-import { roleKind } from "./iam/roles.js";
-import { subscriptionKind } from "./iam/subscriptions.js";
 import { Terms } from "./iam/terms.js";
 import { Jobs, Settings } from "./installation.js";
 import { Keys } from "./issuer/keys.js";
@@ -37,8 +28,6 @@ import { SealedValues } from "./issuer/sealed-values.js";
 import { Tickets } from "./issuer/tickets.js";
 import type { Kind } from "./kind.js";
 import { Registry } from "./registry/registry.js";
-import { repoKind } from "./registry/repos.js";
-import { tagKind } from "./registry/tags.js";
 import type { Executor, Statement, Take } from "./statement.js";
 import { Usage } from "./usage.js";
 
@@ -105,36 +94,9 @@ export class Transaction implements Executor {
     return new AccessQuestions(this);
   }
 
-  get groups() {
-    return this.table(groupKind);
-  }
-
+  /** For test/transport, until it names the kind. */
   get identities() {
     return this.table(identityKind);
-  }
-
-  get roles() {
-    return this.table(roleKind);
-  }
-
-  get roleBindings() {
-    return this.table(roleBindingKind);
-  }
-
-  get identityProviders() {
-    return this.table(identityProviderKind);
-  }
-
-  get accountAssociations() {
-    return this.table(accountAssociationKind);
-  }
-
-  get groupInvites() {
-    return this.table(groupInviteKind);
-  }
-
-  get groupMappings() {
-    return this.table(groupMappingKind);
   }
 
   get terms(): Terms {
@@ -145,28 +107,12 @@ export class Transaction implements Executor {
     return new AccessRequests(this);
   }
 
-  get subscriptions() {
-    return this.table(subscriptionKind);
-  }
-
   get keys(): Keys {
     return new Keys(this);
   }
 
-  get repos() {
-    return this.table(repoKind);
-  }
-
-  get tags() {
-    return this.table(tagKind);
-  }
-
   get registry(): Registry {
     return new Registry(this);
-  }
-
-  get advisories() {
-    return this.table(advisoryKind);
   }
 
   get usage(): Usage {

@@ -27,8 +27,8 @@ import { readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
 import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
-import type { SubscriptionRow } from "../../src/store/iam/subscriptions.js";
-import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { type SubscriptionRow, subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { countedKinds, kinds } from "../../src/store/kinds.js";
 import type { ListedKind } from "../../src/store/lists/resource.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
@@ -73,12 +73,12 @@ const probes = defineResource({
   plural: "probes",
   type: "test.arbor.dev/Probe",
   message,
-  table: (tx) => tx.subscriptions,
+  table: (tx) => tx.table(subscriptionKind),
   parent: {
     type: groups.type,
     onDelete: {
-      restrict: (tx, uid) => hasRows(tx.subscriptions, "groupUid", uid),
-      cascade: (tx, uid) => deleteRows(tx.subscriptions, "groupUid", uid),
+      restrict: (tx, uid) => hasRows(tx.table(subscriptionKind), "groupUid", uid),
+      cascade: (tx, uid) => deleteRows(tx.table(subscriptionKind), "groupUid", uid),
     },
   },
   quota: { name: "subscriptions", createdBy: [createsInScope(createProbe)] },
@@ -113,8 +113,8 @@ async function openStore(t: TestContext, directory = tempDir()): Promise<Store> 
   const store = openSqlite({ directory });
   t.after(() => store.close());
   await store.write(async (tx) => {
-    await tx.groups.insert(groupRow(root));
-    await tx.subscriptions.insert(probe);
+    await tx.table(groupKind).insert(groupRow(root));
+    await tx.table(subscriptionKind).insert(probe);
   });
   return store;
 }
@@ -135,7 +135,7 @@ describe("a planted kind", () => {
     const store = await openStore(t);
     const left = await store.write(async (tx) => {
       await cascadeDelete([probes], groups, root, tx);
-      return tx.subscriptions.find(probe.uid);
+      return tx.table(subscriptionKind).find(probe.uid);
     });
     assert.equal(left, undefined);
   });
@@ -172,7 +172,7 @@ describe("a planted kind", () => {
   it("is checked by `arbor check`: its uids, its foreign keys, and that no other column names a row", async (t) => {
     const directory = tempDir();
     const store = await openStore(t, directory);
-    await store.write((tx) => tx.subscriptions.insert({ ...probe, uid: childUid(rootUid(2), 1) }));
+    await store.write((tx) => tx.table(subscriptionKind).insert({ ...probe, uid: childUid(rootUid(2), 1) }));
     const kind: ListedKind = { ...subscriptionKind, counter: 99 };
     const db = readSqlite(directory);
     t.after(() => db.close());

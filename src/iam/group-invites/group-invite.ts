@@ -22,8 +22,8 @@ import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
-import type { GroupInviteRow } from "../../store/iam/group-invites.js";
-import type { RoleRow } from "../../store/iam/roles.js";
+import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { readInviteTimeMs } from "../identities/revocation.js";
@@ -51,13 +51,14 @@ export const groupInvites = defineResource({
   type: "iam.chainguard.dev/GroupInvite",
   plural: "group invites",
   message: GroupInviteSchema,
-  table: (tx) => tx.groupInvites,
+  table: (tx) => tx.table(groupInviteKind),
   // An expired invite lets nobody in, so it does not keep the group.
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid, nowMs) => (await tx.groupInvites.findByExpiry(uid, nowMs, "live", 1)).length > 0,
-      cascade: (tx, uid) => deleteRows(tx.groupInvites, "groupUid", uid),
+      restrict: async (tx, uid, nowMs) =>
+        (await tx.table(groupInviteKind).findByExpiry(uid, nowMs, "live", 1)).length > 0,
+      cascade: (tx, uid) => deleteRows(tx.table(groupInviteKind), "groupUid", uid),
     },
   },
   quota: {
@@ -152,7 +153,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         createTimeMs,
         updateTimeMs: createTimeMs,
       };
-      await tx.groupInvites.insert(row);
+      await tx.table(groupInviteKind).insert(row);
       return groupInviteToProto(row, role, code);
     },
 
@@ -176,13 +177,13 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         updateTimeMs: startMs,
         ...(ttl && { expireTimeMs: startMs + durationToMs(ttl) }),
       };
-      await tx.groupInvites.replace(row);
+      await tx.table(groupInviteKind).replace(row);
       return groupInviteToProto(row, role);
     },
 
     // Deletion is idempotent, because clients repeat it.
     async deleteGroupInvite({ uid }, { tx }) {
-      await tx.groupInvites.delete(uid);
+      await tx.table(groupInviteKind).delete(uid);
       return {};
     },
   };
@@ -194,5 +195,5 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
 }
 
 async function toProto(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {
-  return groupInviteToProto(row, await tx.roles.find(row.roleUid));
+  return groupInviteToProto(row, await tx.table(roleKind).find(row.roleUid));
 }

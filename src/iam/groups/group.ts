@@ -11,7 +11,7 @@ import { defineResource } from "../../pipeline/resource/define.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { GroupRow } from "../../store/iam/groups.js";
+import { type GroupRow, groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 
 /** The capability to create a group below another. */
@@ -28,10 +28,10 @@ export const groups = defineResource({
   plural: "groups",
   type: "iam.chainguard.dev/Group",
   message: GroupSchema,
-  table: (tx) => tx.groups,
+  table: (tx) => tx.table(groupKind),
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.groups.hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => tx.table(groupKind).hasChildren(uid) },
   },
   quota: {
     name: "groups",

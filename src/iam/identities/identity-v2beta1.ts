@@ -17,7 +17,7 @@ import { isSameMessage } from "../../pipeline/resource/located-values.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
-import type { IdentityRow } from "../../store/iam/identities.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { Store } from "../../store/store.js";
 import { groups } from "../groups/group.js";
 import { requireRightsOf } from "../rights.js";
@@ -73,7 +73,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
-      await tx.identities.insert(row);
+      await tx.table(identityKind).insert(row);
       return identityToProto(row);
     },
 
@@ -84,7 +84,8 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       // Nobody but the person gets here: people are in no group.
       if (parentOf(uid) === undefined) {
         const { name } = buildPatch(ownIdentity, identity, updateMask, identityToProto(before));
-        const row = name === undefined ? before : await tx.identities.update(uid, chooseName(before, name), startMs);
+        const row =
+          name === undefined ? before : await tx.table(identityKind).update(uid, chooseName(before, name), startMs);
         return identityToProto(row ?? before);
       }
       const { columns, members } = separateMembers(
@@ -96,7 +97,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       if (changed) await requireRightsOf(call, uid);
       const patch = { ...columns, ...changed };
       if (Object.keys(patch).length === 0) return identityToProto(before);
-      return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
+      return identityToProto((await tx.table(identityKind).update(uid, patch, startMs)) ?? before);
     },
 
     async deleteIdentity({ uid }, call) {
@@ -113,7 +114,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       const before = await getRow(tx, identities, caller.uid);
       const metadata = patchMetadata(before.metadata, identityMetadata, updateMask);
       if (metadata === undefined) return metadataToProto(before);
-      const row = await tx.identities.update(caller.uid, { metadata }, startMs);
+      const row = await tx.table(identityKind).update(caller.uid, { metadata }, startMs);
       return metadataToProto(row ?? before);
     },
   };

@@ -26,7 +26,7 @@ import {
   isPrintable,
   isRequiredUid,
 } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow, ScimState } from "../../store/iam/identity-providers.js";
+import { type IdentityProviderRow, identityProviderKind, type ScimState } from "../../store/iam/identity-providers.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
@@ -59,10 +59,10 @@ export const identityProviders = defineResource({
   type: "iam.chainguard.dev/IdentityProvider",
   plural: "identity providers",
   message: IdentityProviderSchema,
-  table: (tx) => tx.identityProviders,
+  table: (tx) => tx.table(identityProviderKind),
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.identityProviders, "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => hasRows(tx.table(identityProviderKind), "groupUid", uid) },
   },
   quota: {
     name: "providers",

@@ -15,7 +15,7 @@ import type { BodyView } from "../../pipeline/body.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { HydratedBinding, RoleBindingRow } from "../../store/iam/role-bindings.js";
+import { type HydratedBinding, type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { findAssumedClaims } from "../identities/relationship.js";
 
@@ -30,17 +30,17 @@ export const roleBindings = defineResource({
   plural: "role bindings",
   message: RoleBindingSchema,
   table: (tx) => ({
-    find: async (uid) => (await tx.roleBindings.findHydrated([uid]))[0],
-    list: (query) => tx.roleBindings.list(query),
+    find: async (uid) => (await tx.table(roleBindingKind).findHydrated([uid]))[0],
+    list: (query) => tx.table(roleBindingKind).list(query),
   }),
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid) => (await tx.roleBindings.hasGranted(uid)) && !(await findLastOwner(tx, uid)),
+      restrict: async (tx, uid) => (await tx.table(roleBindingKind).hasGranted(uid)) && !(await findLastOwner(tx, uid)),
       async cascade(tx, uid) {
-        await tx.roleBindings.deleteAutomatic(uid);
+        await tx.table(roleBindingKind).deleteAutomatic(uid);
         const last = await findLastOwner(tx, uid);
-        if (last) await tx.roleBindings.delete(last.uid);
+        if (last) await tx.table(roleBindingKind).delete(last.uid);
       },
     },
   },
@@ -91,7 +91,7 @@ async function findLastOwner(tx: Tx, uid: string): Promise<RoleBindingRow | unde
   if (parentOf(uid) !== undefined) return undefined;
   const order = { field: "uid", descending: false };
   const query = { visible: [uid], filter: { childrenOf: uid }, order, skip: 0, limit: 2 };
-  const [only, another] = (await tx.roleBindings.list(query)).rows;
+  const [only, another] = (await tx.table(roleBindingKind).list(query)).rows;
   return another === undefined && only?.roleUid === owner ? only : undefined;
 }
 
@@ -113,7 +113,8 @@ function countNew(group: string, grants: readonly Grant[]): readonly RequestedAd
 async function countAbsent(tx: Tx, group: string, grants: readonly Grant[]): Promise<number> {
   const added = new Set<string>();
   for (const { identityUid, roleUid } of grants) {
-    if (!(await tx.roleBindings.findSame(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
+    if (!(await tx.table(roleBindingKind).findSame(group, identityUid, roleUid)))
+      added.add(`${identityUid} ${roleUid}`);
   }
   return added.size;
 }
@@ -123,7 +124,7 @@ function namesIdentity({ paths } = create(FieldMaskSchema)): boolean {
 }
 
 async function countMoved(tx: Tx, uid: string, identityUid = ""): Promise<readonly RequestedAddition[]> {
-  const before = identityUid === "" ? undefined : await tx.roleBindings.find(uid);
+  const before = identityUid === "" ? undefined : await tx.table(roleBindingKind).find(uid);
   if (before === undefined || before.identityUid === identityUid) return [];
   return [{ kind: "identityBindings", ownerUid: identityUid, rootUid: rootOf(uid) }];
 }

@@ -12,6 +12,7 @@ import {
   quotas,
 } from "../../kernel/quotas.js";
 import { rootOf } from "../../kernel/uidp.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 import type { Caller } from "../auth/caller.js";
 import { type RoomCheck, readAuthRule } from "../method-table.js";
@@ -151,7 +152,7 @@ export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind)
       // Reserved before the count is read, so that no other call is missing in both.
       const others =
         reservation === undefined ? 0 : reserved.reserve(`${kind} ${ownerUid} ${rootUid}`, most, reservation);
-      const own = per === "organisation" ? (await tx.groups.find(ownerUid))?.resourceLimits : undefined;
+      const own = per === "organisation" ? (await tx.table(groupKind).find(ownerUid))?.resourceLimits : undefined;
       const limit = limitsFor(own, limits)[kind];
       const used = await tx.usage.count(kind, ownerUid, limit, rootUid);
       const isNear = limit < SMALL_LIMIT || used + others + most > limit * NEAR;
