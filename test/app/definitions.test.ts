@@ -73,7 +73,7 @@ const probes = defineResource({
   plural: "probes",
   type: "test.arbor.dev/Probe",
   message,
-  table: (tx) => tx.table(subscriptionKind),
+  kind: subscriptionKind,
   parent: {
     type: groups.type,
     onDelete: {
@@ -81,9 +81,8 @@ const probes = defineResource({
       cascade: (tx, uid) => deleteRows(tx.table(subscriptionKind), "groupUid", uid),
     },
   },
-  quota: { name: "subscriptions", createdBy: [createsInScope(createProbe)] },
+  createdBy: [createsInScope(createProbe)],
   stable,
-  sort: ["uid"],
   mutable: {},
 });
 const planted = [...definitions, probes];
@@ -165,7 +164,7 @@ describe("a planted kind", () => {
     assert.deepEqual([...countedKinds.keys()].toSorted(), [...organisationQuotas].toSorted());
     const counting = kinds.filter(({ quota }) => quota !== undefined);
     assert.equal(counting.length, countedKinds.size);
-    const declared = definitions.flatMap(({ quota }) => (quota ? [quota.name] : []));
+    const declared = definitions.flatMap(({ kind }) => kind?.quota ?? []);
     assert.deepEqual(declared.toSorted(), [...countedKinds.keys()].toSorted());
   });
 
@@ -260,7 +259,7 @@ describe("the kinds of the contract", () => {
   });
 
   it("have the quotas of the settings, one kind each, under one display name", () => {
-    const named = definitions.flatMap(({ quota, plural }) => (quota ? [[quota.name, plural] as const] : []));
+    const named = definitions.flatMap(({ kind, plural }) => (kind?.quota ? [[kind.quota, plural] as const] : []));
     const expected = organisationQuotas.map((name) => [name, quotas[name].displayName] as const);
     assert.deepEqual(named.toSorted(), expected.toSorted());
   });

@@ -53,20 +53,16 @@ export const subscriptions = defineResource({
   type: "events.chainguard.dev/Subscription",
   plural: "subscriptions",
   message: SubscriptionSchema,
-  table: (tx) => tx.table(subscriptionKind),
+  kind: subscriptionKind,
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => hasRows(tx.table(subscriptionKind), "groupUid", uid) },
   },
-  quota: {
-    name: "subscriptions",
-    createdBy: [
-      createsInScope(SubscriptionsService.method.createSubscription),
-      createsInScope(Subscriptions.method.create),
-    ],
-  },
+  createdBy: [
+    createsInScope(SubscriptionsService.method.createSubscription),
+    createsInScope(Subscriptions.method.create),
+  ],
   stable: StableSubscriptionsService,
-  sort: ["uid", "created_at"],
   mutable: { sink: isSink },
 });
 

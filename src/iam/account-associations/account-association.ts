@@ -88,7 +88,7 @@ export const accountAssociations = defineResource({
   type: "iam.chainguard.dev/AccountAssociation",
   plural: "account associations",
   message: AccountAssociationSchema,
-  table: (tx) => tx.table(accountAssociationKind),
+  kind: accountAssociationKind,
   // An association has the uid of its group.
   parent: {
     type: "iam.chainguard.dev/Group",

@@ -51,7 +51,7 @@ export const groupInvites = defineResource({
   type: "iam.chainguard.dev/GroupInvite",
   plural: "group invites",
   message: GroupInviteSchema,
-  table: (tx) => tx.table(groupInviteKind),
+  kind: groupInviteKind,
   // An expired invite lets nobody in, so it does not keep the group.
   parent: {
     type: "iam.chainguard.dev/Group",
@@ -61,16 +61,9 @@ export const groupInvites = defineResource({
       cascade: (tx, uid) => deleteRows(tx.table(groupInviteKind), "groupUid", uid),
     },
   },
-  quota: {
-    name: "invites",
-    createdBy: [
-      createsInScope(GroupInvitesService.method.createGroupInvite),
-      createsInScope(GroupInvites.method.create),
-    ],
-  },
+  createdBy: [createsInScope(GroupInvitesService.method.createGroupInvite), createsInScope(GroupInvites.method.create)],
   stable: StableGroupInvitesService,
   filters: { keyId: { column: "keyId" } },
-  sort: ["uid", "created_at"],
   defaultOrder: "created_at desc",
   mutable: { email: isEmail, ttl: isTtl, singleUse: isAnything },
   fixed: { roleUid: immutable("create another invite") },

@@ -40,21 +40,17 @@ export const groupMappings = defineResource({
   type: "iam.chainguard.dev/ExternalGroupRoleMapping",
   plural: "external group role mappings",
   message: ExternalGroupRoleMappingSchema,
-  table: (tx) => tx.table(groupMappingKind),
+  kind: groupMappingKind,
   parent: {
     type: "iam.chainguard.dev/IdentityProvider",
     onDelete: { cascade: (tx, uid) => deleteRows(tx.table(groupMappingKind), "providerUid", uid) },
   },
-  quota: {
-    name: "mappings",
-    createdBy: [
-      createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),
-      createsInScope(ExternalGroupRoleMappings.method.create),
-    ],
-  },
+  createdBy: [
+    createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),
+    createsInScope(ExternalGroupRoleMappings.method.create),
+  ],
   stable: StableMappingsService,
   filters: { identityProviderUid: { column: "providerUid", rule: isRequiredUid } },
-  sort: ["uid", "created_at"],
   mutable: { externalGroupId: isExternalId, roleUid: isRequiredUid, scope: isRequiredUid },
 });
 

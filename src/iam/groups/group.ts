@@ -28,17 +28,13 @@ export const groups = defineResource({
   plural: "groups",
   type: "iam.chainguard.dev/Group",
   message: GroupSchema,
-  table: (tx) => tx.table(groupKind),
+  kind: groupKind,
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => tx.table(groupKind).hasChildren(uid) },
   },
-  quota: {
-    name: "groups",
-    createdBy: [creates(GroupsService.method.createGroup, findAddition), creates(Groups.method.create, findAddition)],
-  },
+  createdBy: [creates(GroupsService.method.createGroup, findAddition), creates(Groups.method.create, findAddition)],
   stable: StableGroupsService,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription },
   fixed: operatorFields,
 });

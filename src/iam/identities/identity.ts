@@ -45,18 +45,14 @@ export const identities = defineResource({
   type: "iam.chainguard.dev/Identity",
   plural: "identities",
   message: IdentitySchema,
-  table: (tx) => tx.table(identityKind),
+  kind: identityKind,
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => tx.table(identityKind).hasChildren(uid) },
   },
-  quota: {
-    name: "identities",
-    createdBy: [createsInScope(IdentitiesService.method.createIdentity), createsInScope(Identities.method.create)],
-  },
+  createdBy: [createsInScope(IdentitiesService.method.createIdentity), createsInScope(Identities.method.create)],
   stable: StableIdentitiesService,
   filters: { relationshipType: { column: "relation" } },
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isName,
     description: isDescription,

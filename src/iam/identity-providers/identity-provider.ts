@@ -59,20 +59,16 @@ export const identityProviders = defineResource({
   type: "iam.chainguard.dev/IdentityProvider",
   plural: "identity providers",
   message: IdentityProviderSchema,
-  table: (tx) => tx.table(identityProviderKind),
+  kind: identityProviderKind,
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => hasRows(tx.table(identityProviderKind), "groupUid", uid) },
   },
-  quota: {
-    name: "providers",
-    createdBy: [
-      createsInScope(IdentityProvidersService.method.createIdentityProvider),
-      createsInScope(IdentityProviders.method.create),
-    ],
-  },
+  createdBy: [
+    createsInScope(IdentityProvidersService.method.createIdentityProvider),
+    createsInScope(IdentityProviders.method.create),
+  ],
   stable: StableIdentityProvidersService,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
   fixed: { "oidc.correlationRule": immutable() },
 });

@@ -29,6 +29,7 @@ export const roleBindings = defineResource({
   type: "iam.chainguard.dev/RoleBinding",
   plural: "role bindings",
   message: RoleBindingSchema,
+  kind: roleBindingKind,
   table: (tx) => ({
     find: async (uid) => (await tx.table(roleBindingKind).findHydrated([uid]))[0],
     list: (query) => tx.table(roleBindingKind).list(query),
@@ -44,44 +45,40 @@ export const roleBindings = defineResource({
       },
     },
   },
-  quota: {
-    name: "bindings",
-    createdBy: [
-      creates(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
-        countNew(parent, [{ identityUid: roleBinding?.identityUid ?? "", roleUid: roleBinding?.roleUid ?? "" }]),
+  createdBy: [
+    creates(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
+      countNew(parent, [{ identityUid: roleBinding?.identityUid ?? "", roleUid: roleBinding?.roleUid ?? "" }]),
+    ),
+    creates(RoleBindings.method.create, ({ parent, roleBinding }) =>
+      countNew(parent, [{ identityUid: roleBinding?.identity ?? "", roleUid: roleBinding?.role ?? "" }]),
+    ),
+    creates(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
+      countNew(
+        parent,
+        requests.map(({ roleBinding }) => ({
+          identityUid: roleBinding?.identityUid ?? "",
+          roleUid: roleBinding?.roleUid || roleUid,
+        })),
       ),
-      creates(RoleBindings.method.create, ({ parent, roleBinding }) =>
-        countNew(parent, [{ identityUid: roleBinding?.identity ?? "", roleUid: roleBinding?.role ?? "" }]),
+    ),
+    creates(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
+      countNew(
+        parent,
+        roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
       ),
-      creates(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
-        countNew(
-          parent,
-          requests.map(({ roleBinding }) => ({
-            identityUid: roleBinding?.identityUid ?? "",
-            roleUid: roleBinding?.roleUid || roleUid,
-          })),
-        ),
-      ),
-      creates(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
-        countNew(
-          parent,
-          roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
-        ),
-      ),
-      // A binding whose identity changes is one more of the new identity.
-      creates(RoleBindingsService.method.updateRoleBinding, ({ roleBinding, updateMask }, _, tx) =>
-        countMoved(tx, roleBinding?.uid ?? "", namesIdentity(updateMask) ? roleBinding?.identityUid : ""),
-      ),
-      creates(RoleBindings.method.update, ({ id, identity }, _, tx) => countMoved(tx, id, identity)),
-    ],
-  },
+    ),
+    // A binding whose identity changes is one more of the new identity.
+    creates(RoleBindingsService.method.updateRoleBinding, ({ roleBinding, updateMask }, _, tx) =>
+      countMoved(tx, roleBinding?.uid ?? "", namesIdentity(updateMask) ? roleBinding?.identityUid : ""),
+    ),
+    creates(RoleBindings.method.update, ({ id, identity }, _, tx) => countMoved(tx, id, identity)),
+  ],
   stable: StableRoleBindingsService,
   filters: {
     identity: { column: "identityUid", rule: isRequiredUid },
     group: { column: "groupUid", rule: isRequiredUid },
     role: { column: "roleUid", rule: isRequiredUid },
   },
-  sort: ["uid", "created_at"],
   mutable: { identityUid: isRequiredUid, roleUid: isRequiredUid },
 });
 

@@ -24,18 +24,14 @@ export const roles = defineResource({
   type: "iam.chainguard.dev/Role",
   plural: "roles",
   message: RoleSchema,
-  table: (tx) => tx.table(roleKind),
+  kind: roleKind,
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => tx.table(roleKind).hasChildren(uid) },
   },
-  quota: {
-    name: "roles",
-    createdBy: [createsInScope(RolesService.method.createRole), createsInScope(Roles.method.create)],
-  },
+  createdBy: [createsInScope(RolesService.method.createRole), createsInScope(Roles.method.create)],
   stable: StableRolesService,
   builtIn: builtinRoleUids,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, capabilities: areCapabilities },
 });
 

@@ -30,13 +30,6 @@ export interface CreatingMethod {
   readonly addition: (request: Message, caller: Caller, tx: Tx) => Additions | Promise<Additions>;
 }
 
-/** How the number of resources of a kind is limited. */
-export interface ResourceQuota {
-  readonly name: OrganisationQuota;
-  /** The methods that create such a resource, in both versions; stable names follow from those of the beta. */
-  readonly createdBy: readonly CreatingMethod[];
-}
-
 /** Declares a method that creates resources. */
 export function creates<I extends DescMessage>(
   method: DescMethodUnary<I>,
@@ -67,16 +60,21 @@ export function createsInScope<I extends DescMessage>(
  * @returns for each method its check; undefined for a method that creates nothing a quota limits
  */
 export function buildRoomChecks(
-  definitions: readonly { readonly quota?: ResourceQuota }[],
+  definitions: readonly {
+    readonly kind?: { readonly quota?: OrganisationQuota };
+    readonly createdBy?: readonly CreatingMethod[];
+  }[],
   quotas: Quotas,
 ): (method: DescMethod) => RoomCheck | undefined {
   const checks = new Map<string, RoomCheck>();
-  for (const { quota } of definitions) {
-    for (const { method, addition } of quota?.createdBy ?? []) {
+  for (const { kind, createdBy = [] } of definitions) {
+    const quota = kind?.quota;
+    if (quota === undefined) continue;
+    for (const { method, addition } of createdBy) {
       checks.set(betaName(method), async (request, caller, tx, reservation) => {
         const added = (await addition(request, caller, tx)) ?? [];
         for (const one of "ownerUid" in added ? [added] : added) {
-          if (quota !== undefined) await quotas.requireRoom(tx, { kind: quota.name, ...one }, reservation);
+          await quotas.requireRoom(tx, { kind: quota, ...one }, reservation);
         }
       });
     }

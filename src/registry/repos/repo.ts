@@ -26,24 +26,20 @@ export const repos = defineResource({
   type: "registry.chainguard.dev/Repo",
   plural: "repos",
   message: RepoSchema,
-  table: (tx) => tx.table(repoKind),
+  kind: repoKind,
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => hasRows(tx.table(repoKind), "groupUid", uid) },
   },
-  quota: {
-    name: "repos",
-    createdBy: [
-      createsInScope(ReposService.method.createRepo),
-      // Version 1 updates a repo that exists, unless the caller prevents that.
-      createsInScope(Registry.method.createRepo, ({ parentId, repo, preventExisting }) => ({
-        exact: async (tx) =>
-          !preventExisting && (await tx.table(repoKind).findByName(parentId, repo?.name ?? "")) ? 0 : 1,
-      })),
-    ],
-  },
+  createdBy: [
+    createsInScope(ReposService.method.createRepo),
+    // Version 1 updates a repo that exists, unless the caller prevents that.
+    createsInScope(Registry.method.createRepo, ({ parentId, repo, preventExisting }) => ({
+      exact: async (tx) =>
+        !preventExisting && (await tx.table(repoKind).findByName(parentId, repo?.name ?? "")) ? 0 : 1,
+    })),
+  ],
   stable: StableReposService,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isRepoNameField,
     description: isDescription,

@@ -42,20 +42,16 @@ export const tags = defineResource({
   type: "registry.chainguard.dev/Tag",
   plural: "tags",
   message: TagSchema,
-  table: (tx) => tx.table(tagKind),
+  kind: tagKind,
   parent: {
     type: "registry.chainguard.dev/Repo",
     onDelete: { cascade: (tx, repoUid) => tx.table(tagKind).deleteOf(repoUid) },
   },
-  quota: {
-    name: "tags",
-    createdBy: [
-      createsInScope(TagsService.method.createTag, ({ parent, tag }) => countNew(parent, tag?.name)),
-      createsInScope(Registry.method.createTag, ({ repoId, tag }) => countNew(repoId, tag?.name)),
-    ],
-  },
+  createdBy: [
+    createsInScope(TagsService.method.createTag, ({ parent, tag }) => countNew(parent, tag?.name)),
+    createsInScope(Registry.method.createTag, ({ repoId, tag }) => countNew(repoId, tag?.name)),
+  ],
   stable: StableTagsService,
-  sort: ["uid", "name", "updated_at"],
   mutable: {
     name: isTagNameField,
     digest: isDigestField,

@@ -34,7 +34,7 @@ export const advisories = defineResource({
   type: "vulnerabilities.chainguard.dev/Advisory",
   plural: "advisories",
   message: AdvisorySchema,
-  table: (tx) => tx.table(advisoryKind),
+  kind: advisoryKind,
   // A withdrawn advisory cannot be deleted by itself, so it does not keep the group.
   parent: {
     type: "iam.chainguard.dev/Group",
@@ -45,9 +45,8 @@ export const advisories = defineResource({
       },
     },
   },
-  quota: { name: "advisories", createdBy: [createsInScope(Advisories.method.create)] },
+  createdBy: [createsInScope(Advisories.method.create)],
   stable: StableAdvisoriesService,
-  sort: ["uid", "created_at", "updated_at"],
   mutable: {
     artifactName: isRequiredLine,
     artifactType: isRequiredLine,
