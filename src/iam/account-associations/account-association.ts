@@ -16,7 +16,7 @@ import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -128,6 +128,15 @@ export function accountAssociationToProto(row: AccountAssociationRow): AccountAs
   return accounts;
 }
 
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [
+  { current: "/accountAssociations", former: "/account_associations" },
+  {
+    current: "/accountAssociations/{uid=**}:checkAccountAssociation",
+    former: "/account_associations/{uid=**}:check",
+  },
+];
+
 export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
   const handlers: Handlers<typeof AccountAssociationsService> = {
     getAccountAssociation: ({ uid }, { tx }) => getResource(tx, accountAssociations, uid, accountAssociationToProto),
@@ -200,12 +209,13 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
     { message: AccountAssociationSchema, readers: [AccountAssociationsService.method.listAccountAssociations] },
     findsResource(accountAssociations, accountAssociationToProto),
   );
-  return serve(AccountAssociationsService, handlers, {
+  const service = serve(AccountAssociationsService, handlers, {
     createAccountAssociation: { body: bodies.created },
     updateAccountAssociation: { body: bodies.updated },
     // The published event of a deletion has no body.
     deleteAccountAssociation: { body: "none" },
   });
+  return { ...service, formerPaths };
 }
 
 // A component of the service acts as the identity that is bound to it. That identity must be a service

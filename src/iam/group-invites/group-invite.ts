@@ -14,7 +14,7 @@ import { breakRule } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
@@ -113,6 +113,9 @@ const bodies = defineBodies(
   findsResource(groupInvites, (row) => groupInviteToProto(row, undefined)),
 );
 
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [{ current: "/groupInvites", former: "/group_invites" }];
+
 /** Creates GroupInvitesService. */
 export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   const handlers: Handlers<typeof GroupInvitesService> = {
@@ -180,11 +183,12 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       return {};
     },
   };
-  return serve(GroupInvitesService, handlers, {
+  const service = serve(GroupInvitesService, handlers, {
     createGroupInvite: { body: bodies.created },
     updateGroupInvite: { body: bodies.updated },
     deleteGroupInvite: { body: bodies.deleted },
   });
+  return { ...service, formerPaths };
 }
 
 async function toProto(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {

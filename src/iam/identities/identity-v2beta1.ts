@@ -12,7 +12,7 @@ import { timestampOf } from "../../kernel/time.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { isSameMessage } from "../../pipeline/resource/located-values.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -41,6 +41,12 @@ export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"
 }
 
 const bodies = defineBodies(identityView, findsResource(identities, identityToProto));
+
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [
+  { current: "/identities:lookupIdentity", former: "/identities/lookup" },
+  { current: "/identities:updateIdentityMetadata", former: "/identities/metadata" },
+];
 
 export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }: IdentityDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
@@ -118,7 +124,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       return metadataToProto(row ?? before);
     },
   };
-  return serve(IdentitiesService, handlers, {
+  const service = serve(IdentitiesService, handlers, {
     getIdentity: { ownIdentity: true },
     createIdentity: { body: bodies.created },
     updateIdentity: { body: bodies.updated, ownIdentity: true },
@@ -126,6 +132,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
     // Metadata that only its person sees.
     updateIdentityMetadata: { body: "none" },
   });
+  return { ...service, formerPaths };
 }
 
 type StoredRelationship = Pick<IdentityRow, "relation" | "relationship">;

@@ -11,7 +11,7 @@ import { alreadyExists, type FieldViolation, invalidArgument, notFound } from ".
 import { rootOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
@@ -23,6 +23,12 @@ import { ensureBinding, requireBindable } from "./create-binding.js";
 import { MAX_BATCH, roleBindings, roleBindingToProto, roleBindingView } from "./role-binding.js";
 
 const bodies = defineBodies(roleBindingView, findsResource(roleBindings, roleBindingToProto));
+
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [
+  { current: "/roleBindings", former: "/rolebindings" },
+  { current: "/roleBindings:batchCreate", former: "/rolebindings/batch/{parent=**}" },
+];
 
 /** Creates RoleBindingsService. */
 export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
@@ -93,12 +99,13 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     },
   };
   const batchView = { message: BatchCreateRoleBindingsResponseSchema, readers: roleBindingView.readers };
-  return serve(RoleBindingsService, handlers, {
+  const service = serve(RoleBindingsService, handlers, {
     createRoleBinding: { body: bodies.created },
     batchCreateRoleBindings: { body: { view: batchView } },
     updateRoleBinding: { body: bodies.updated },
     deleteRoleBinding: { body: bodies.deleted },
   });
+  return { ...service, formerPaths };
 }
 
 function toProto(uid: string, tx: Tx): Promise<RoleBinding> {
