@@ -8,7 +8,7 @@ import { create, type DescMessage, type DescMethodUnary, type DescService } from
 import { getTableConfig, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { definitions } from "../../src/app/definitions.js";
 import { createPlatformServices, createResourceDeps, createStableServices } from "../../src/app/services.js";
-import { getRowsField, resourceCommands } from "../../src/cli/remote/iam/resource-commands.js";
+import { kinds as commandKinds } from "../../src/cli/remote/kinds.js";
 import { isOutputOnly } from "../../src/codec/field-behavior.js";
 import { groups } from "../../src/iam/groups/group.js";
 import { randomIds } from "../../src/kernel/ids.js";
@@ -103,9 +103,24 @@ function findUnchecked(of: typeof tables): string[] {
   });
 }
 
-function findWithoutCommand(of: typeof definitions): string[] {
-  const commands = resourceCommands.map(({ methods }) => methods.list && getRowsField(methods.list).message);
-  return of.filter((one) => one.type.startsWith("iam.") && !commands.includes(one.message)).map(({ plural }) => plural);
+/** What the table of the command line says otherwise than the definitions of stored kinds. */
+async function compareCommands(of: typeof definitions): Promise<string[]> {
+  const found: string[] = [];
+  for (const { displayName, plural, kind, parent, stable } of of) {
+    if (kind === undefined) continue;
+    const row = commandKinds.find((one) => one.kind === displayName);
+    if (row === undefined) {
+      found.push(`${plural}: no commands`);
+      continue;
+    }
+    const { typeName } = await row.load();
+    if (typeName.replace(".v2beta1.", ".v2.") !== stable?.typeName || !typeName.endsWith(`.${row.service}`))
+      found.push(`${plural}: the service ${typeName}`);
+    const parents = of.filter(({ type }) => type === parent?.type).map((one) => one.displayName);
+    if (parents.join() !== row.parents.join()) found.push(`${plural}: the parents ${row.parents.join()}`);
+    if ((row.isNamed ?? false) !== "name" in kind.sorts) found.push(`${plural}: whether they have names`);
+  }
+  return found;
 }
 
 async function openStore(t: TestContext, directory = tempDir()): Promise<Store> {
@@ -195,9 +210,18 @@ describe("a planted kind", () => {
     assert.equal(names.length, tables.length + 1);
   });
 
-  it("is missed among the commands where it belongs to iam", () => {
-    assert.deepEqual(findWithoutCommand(definitions), []);
-    assert.deepEqual(findWithoutCommand([...definitions, { ...probes, type: "iam.arbor.dev/Probe" }]), ["probes"]);
+  it("is compared with the table of the command line", async () => {
+    assert.deepEqual(await compareCommands(definitions), []);
+    assert.equal(commandKinds.length, definitions.filter(({ kind }) => kind !== undefined).length);
+    assert.deepEqual(await compareCommands(planted), ["probes: no commands"]);
+    const asRoles = definitions.map((one) =>
+      one === groups ? { ...one, stable, parent: undefined, kind: { sorts: {} } } : one,
+    );
+    assert.deepEqual(await compareCommands(asRoles as typeof definitions), [
+      "groups: the service chainguard.platform.iam.v2beta1.GroupsService",
+      "groups: the parents group",
+      "groups: whether they have names",
+    ]);
   });
 
   it("is served under its stable name", () => {
