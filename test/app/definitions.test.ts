@@ -5,7 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { create, type DescMessage, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
-import { getTableConfig, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { is } from "drizzle-orm";
+import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { definitions } from "../../src/app/definitions.js";
 import { createPlatformServices, createResourceDeps, createStableServices } from "../../src/app/services.js";
 import { kinds as commandKinds } from "../../src/cli/remote/kinds.js";
@@ -23,17 +24,26 @@ import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipelin
 import { getRow } from "../../src/pipeline/resource/read.js";
 import { comparedColumns } from "../../src/store/check/advisory-values.js";
 import { rootColumns } from "../../src/store/check/counters.js";
-import { readSqlite, tables } from "../../src/store/check/database.js";
+import { primaryKeyOf, readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
-import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
+import { createUidCheck, findReferences, findUndeclared, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
 import { groupKind } from "../../src/store/iam/groups.js";
 import { type SubscriptionRow, subscriptionKind } from "../../src/store/iam/subscriptions.js";
+import { declareKind, defineKind, usualSorts } from "../../src/store/kind.js";
 import { countedKinds, kinds } from "../../src/store/kinds.js";
-import type { ListedKind } from "../../src/store/lists/resource.js";
+import { countBelow } from "../../src/store/lists/counters.js";
+import { ListedTable } from "../../src/store/lists/listed-table.js";
+import type { ListedKind, ListedName } from "../../src/store/lists/resource.js";
+import { createQueries } from "../../src/store/sqlite/connection.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { prepareNative } from "../../src/store/sqlite/native-statement.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import { columnOf, type Sql, type Statement, type Take } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
-import { schema } from "../../src/store/tables/schema-sqlite.js";
+import * as columns from "../../src/store/tables/columns-sqlite.js";
+import { defineTables } from "../../src/store/tables/schema.js";
+import { Transaction } from "../../src/store/transaction.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
 import { declareService, onlyMethod } from "../pipeline/declare.js";
@@ -87,15 +97,64 @@ const probes = defineResource({
 });
 const planted = [...definitions, probes];
 
-const probeTable = sqliteTable("probes", {
-  uid: text("uid").primaryKey(),
-  groupUid: text("group_uid").references(() => schema.groups.uid),
-  repoUid: text("repo_uid"),
-});
+// How it would be stored in a table of its own. The schema that the service opens databases with does not have it.
+const probeKey = "probes" as ListedName;
+const probeKind = defineKind(
+  declareKind({
+    number: 99,
+    key: probeKey,
+    name: "probes",
+    columns: (c, t) => ({
+      uid: c.str("uid").primaryKey(),
+      groupUid: c
+        .str("group_uid")
+        .notNull()
+        .references(() => t.groups.uid),
+      rootUid: c.str("root_uid").notNull(),
+      repoUid: c.str("repo_uid"),
+      tagUid: c.str("tag_uid"),
+      name: c.str("name").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    }),
+    indexes: (c, t) => [c.index("probes_repo").on(t.repoUid)],
+    parent: "groupUid",
+    sorts: usualSorts,
+    references: { repoUid: { to: "repos" } },
+  }),
+);
+const plantedSchema = defineTables(columns, [...kinds, probeKind]);
+const probeTable = plantedSchema[probeKey];
+
+/** A transaction on a database of the planted schema. */
+function openPlanted(t: TestContext): Transaction {
+  const db = openDatabase(":memory:");
+  t.after(() => void db.close());
+  for (const table of [probeTable, plantedSchema.counters]) {
+    const { name, columns, indexes } = getTableConfig(table);
+    const types = columns.map((column) => `${column.name} ${column.getSQLType()}`);
+    const key = primaryKeyOf(table).map((column) => column.name);
+    db.exec(`CREATE TABLE ${name} (${types}, PRIMARY KEY (${key}))`);
+    for (const { config } of indexes) {
+      db.exec(`CREATE INDEX ${config.name} ON ${name} (${config.columns.map((one) => "name" in one && one.name)})`);
+    }
+  }
+  return new Transaction({
+    counterSlots: 1,
+    changedRows: 0,
+    nowMs: async () => 0,
+    async rows<Params extends object, Row, T>(one: Statement<Params, Row>, params: Params, take?: Take<Row, T>) {
+      const query = one.build(createQueries(db) as unknown as Sql, plantedSchema);
+      const rows = prepareNative(db, query, () => {})(params) as Row[];
+      return take === undefined ? (rows as T) : take(rows);
+    },
+  });
+}
 
 // Columns whose name says that they name a row, and which no check reads.
-function findUnchecked(of: typeof tables): string[] {
-  const known = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns, ...comparedColumns];
+function findUnchecked(of: typeof tables, more: readonly AnySQLiteColumn[] = []): string[] {
+  const read = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns, ...comparedColumns];
+  const known = [...read, ...more];
   return of.flatMap((table) => {
     const { name, columns } = getTableConfig(table);
     const unknown = columns.filter((column) => column.name.endsWith("_uid") && !known.includes(column));
@@ -134,6 +193,31 @@ async function openStore(t: TestContext, directory = tempDir()): Promise<Store> 
 }
 
 describe("a planted kind", () => {
+  it("has a table with the indexes of its orders, and those that it declares", () => {
+    assert.deepEqual(
+      getTableConfig(probeTable).indexes.map(({ config }) => config.name),
+      ["probes_by_name", "probes_by_created_at", "probes_by_updated_at", "probes_children", "probes_repo"],
+    );
+    assert.deepEqual(Object.keys(plantedSchema).slice(kinds.length, kinds.length + 1), ["probes"]);
+  });
+
+  it("has rows of the class of all kinds, which are listed in its orders and counted", async (t) => {
+    const tx = openPlanted(t);
+    const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
+    const rows = ["b", "c", "a"].map((name, i) => ({
+      ...{ uid: childUid(root, i + 1), groupUid: root, repoUid: null, tagUid: null, name },
+      ...times,
+    }));
+    for (const row of rows) await tx.table(probeKind).insert(row);
+    assert.ok(tx.table(probeKind) instanceof ListedTable);
+    assert.deepEqual(await tx.table(probeKind).find(rows[0]?.uid ?? ""), rows[0]);
+    const order = { field: "name", descending: false };
+    const page = await tx.table(probeKind).list({ visible: [root], filter: {}, order, skip: 0, limit: 2 });
+    assert.deepEqual([page.rows.map(({ name }) => name), page.total], [["a", "b"], 3]);
+    await tx.table(probeKind).delete(rows[1]?.uid ?? "");
+    assert.equal(await countBelow(tx, probeKind, root), 2);
+  });
+
   it("keeps its parent from being deleted", async (t) => {
     const store = await openStore(t);
     const guard = async (all: typeof definitions) => store.read((tx) => guardDelete(all, groups, root, tx, 2_000));
@@ -200,12 +284,16 @@ describe("a planted kind", () => {
       found.map(({ from, to }) => [from.name, to.name]),
       [["group_uid", "uid"]],
     );
+    const [undeclared] = findUndeclared({ ...probeKind, table: () => probeTable }, plantedSchema);
+    assert.deepEqual([undeclared?.from, undeclared?.to], [columnOf(probeTable, "repoUid"), plantedSchema.repos.uid]);
     assert.deepEqual(findUnchecked(tables), []);
-    assert.deepEqual(findUnchecked([...tables, probeTable]), ["probes.repo_uid"]);
+    const known = [probeTable.rootUid, columnOf(probeTable, "repoUid")];
+    assert.deepEqual(findUnchecked([...tables, probeTable], known), ["probes.tag_uid"]);
   });
 
   it("is copied by `arbor copy`, after what it refers to", () => {
-    const names = describeTables([probeTable, ...tables]).map(({ name }) => name);
+    const others = Object.values(plantedSchema as object).filter((one) => is(one, SQLiteTable) && one !== probeTable);
+    const names = describeTables([probeTable, ...others]).map(({ name }) => name);
     assert.ok(names.indexOf("probes") > names.indexOf("groups"));
     assert.equal(names.length, tables.length + 1);
   });
@@ -214,10 +302,10 @@ describe("a planted kind", () => {
     assert.deepEqual(await compareCommands(definitions), []);
     assert.equal(commandKinds.length, definitions.filter(({ kind }) => kind !== undefined).length);
     assert.deepEqual(await compareCommands(planted), ["probes: no commands"]);
-    const asRoles = definitions.map((one) =>
+    const changed = definitions.map((one) =>
       one === groups ? { ...one, stable, parent: undefined, kind: { sorts: {} } } : one,
     );
-    assert.deepEqual(await compareCommands(asRoles as typeof definitions), [
+    assert.deepEqual(await compareCommands(changed as typeof definitions), [
       "groups: the service chainguard.platform.iam.v2beta1.GroupsService",
       "groups: the parents group",
       "groups: whether they have names",

@@ -2,10 +2,12 @@
 // and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { DeclaredKind } from "../kind.js";
 import { kinds } from "../kinds.js";
 import type { ListedKind } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
 import { schema } from "../tables/schema-sqlite.js";
+import type { Tables } from "../tables/tables.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";
 import { type Check, type CheckContext, type Finding, MAX_KEPT } from "./findings.js";
 
@@ -45,21 +47,22 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.revokedTokens.identityUid,
 ];
 
-const ofKinds: readonly Reference[] = kinds.flatMap(({ table, references }) =>
-  Object.entries(references).map(([property, { to, where, remedy }]) => {
-    const from = columnOf(table(schema), property);
+/** What columns of a kind name without a foreign key, as its declaration says. */
+export function findUndeclared({ table, references }: DeclaredKind, tables: Tables): Reference[] {
+  return Object.entries(references).map(([property, { to, where, remedy }]) => {
+    const from = columnOf(table(tables), property);
     return {
       from,
-      to: schema[to].uid,
+      to: tables[to].uid,
       ...(where && { where: where(at("c", from)) }),
       ...(remedy && { remedy: ({ uid }) => remedy(String(uid)) }),
     };
-  }),
-);
+  });
+}
 
 // Columns without a foreign key.
 const undeclared: readonly Reference[] = [
-  ...ofKinds,
+  ...kinds.flatMap((kind) => findUndeclared(kind, schema)),
   { from: schema.eventPositions.rootUid, to: schema.groups.uid },
   { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
   { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
