@@ -9,6 +9,13 @@ import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js
 import { buildCapabilitySet } from "../src/iam/roles/capability-names.js";
 import { builtinRoleUid, type Ids, personUid } from "../src/kernel/ids.js";
 import { buildRepo } from "../src/registry/repos/repo.js";
+import { groupMappingKind } from "../src/store/iam/group-mappings.js";
+import { groupKind } from "../src/store/iam/groups.js";
+import { identityKind } from "../src/store/iam/identities.js";
+import { identityProviderKind } from "../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
+import { roleKind } from "../src/store/iam/roles.js";
+import { repoKind } from "../src/store/registry/repos.js";
 import type { Store } from "../src/store/store.js";
 import type { Tx } from "../src/store/transaction.js";
 import { openPlatform } from "../test/access/platform.js";
@@ -75,7 +82,7 @@ try {
 async function fill(store: Store): Promise<void> {
   let nextBinding = 0;
   const bind = (tx: Tx, group: string, identity: string, role: string, accepted = false) =>
-    tx.roleBindings.insert(bindingRow(binding(group, nextBinding++), identity, role, { accepted }));
+    tx.table(roleBindingKind).insert(bindingRow(binding(group, nextBinding++), identity, role, { accepted }));
   const inBatches = async (count: number, insert: (tx: Tx, n: number) => Promise<unknown>) => {
     for (let from = 0; from < count; from += BATCH) {
       await store.write(async (tx) => {
@@ -84,29 +91,29 @@ async function fill(store: Store): Promise<void> {
     }
   };
   await store.write(async (tx) => {
-    await tx.groups.insert(groupRow(root, { name: "organisation" }));
-    await tx.groups.insert(groupRow(flat, { name: "flat" }));
+    await tx.table(groupKind).insert(groupRow(root, { name: "organisation" }));
+    await tx.table(groupKind).insert(groupRow(flat, { name: "flat" }));
     const capabilities = buildCapabilitySet(["groups.list", "repo.list"]);
-    await tx.roles.insert(roleRow(custom, { groupUid: root, name: "custom", capabilities }));
+    await tx.table(roleKind).insert(roleRow(custom, { groupUid: root, name: "custom", capabilities }));
     const few = buildCapabilitySet(["manifest.delete"]);
-    await tx.roles.insert(roleRow(rare, { groupUid: flat, name: "rare", capabilities: few }));
-    await tx.identityProviders.insert({
+    await tx.table(roleKind).insert(roleRow(rare, { groupUid: flat, name: "rare", capabilities: few }));
+    await tx.table(identityProviderKind).insert({
       ...{ uid: provider, groupUid: root, name: "provider", description: "", defaultRole: viewer },
       oidc: { issuer: "https://login.example", clientId: "id" },
       sealedSecret: "",
       scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
       ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
     });
-    for (const uid of [auditor, many, other]) await tx.identities.insert(identityRow(uid));
-    await tx.identities.insert(identityRow(member, { providerUid: provider }));
+    for (const uid of [auditor, many, other]) await tx.table(identityKind).insert(identityRow(uid));
+    await tx.table(identityKind).insert(identityRow(member, { providerUid: provider }));
     await bind(tx, root, auditor, owner, true);
     await bind(tx, flat, auditor, owner, true);
     await bind(tx, root, member, viewer, true);
   });
   await inBatches(groups.length - 1, async (tx, n) => {
     const uid = groups[n + 1] as string;
-    await tx.groups.insert(groupRow(uid, { name: `team-${n}` }));
-    if (n % 5 === 0) await tx.repos.insert(buildRepo(uid, `image-${n}`, { ids: repoIds(n), nowMs: 1_000 }));
+    await tx.table(groupKind).insert(groupRow(uid, { name: `team-${n}` }));
+    if (n % 5 === 0) await tx.table(repoKind).insert(buildRepo(uid, `image-${n}`, { ids: repoIds(n), nowMs: 1_000 }));
   });
   // Nine of ten are workloads, each with a role in its group, and the others people.
   const claimMatch = { issuer: "https://issuer.example", subject: "subject", audience: "audience" };
@@ -115,7 +122,7 @@ async function fill(store: Store): Promise<void> {
     const values = uid.includes("/")
       ? { name: `deployer-${n}`, relation: 1, relationship: { claimMatch } }
       : { email: `${n}@example.com` };
-    await tx.identities.insert(identityRow(uid, values));
+    await tx.table(identityKind).insert(identityRow(uid, values));
     await bind(
       tx,
       uid.includes("/") ? (groups[n % groups.length] as string) : root,
@@ -134,7 +141,7 @@ async function fill(store: Store): Promise<void> {
     await bind(tx, group, other, custom, true);
   });
   await inBatches(MAPPINGS, (tx, n) =>
-    tx.groupMappings.insert({
+    tx.table(groupMappingKind).insert({
       ...{ uid: childUid(provider, n + 1), providerUid: provider, externalGroupId: `group-${n}` },
       ...{ roleUid: n % 10 === 0 ? owner : viewer, scope: root, createTimeMs: 1_000 },
     }),

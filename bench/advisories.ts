@@ -15,9 +15,12 @@ import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { issueToken } from "../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../src/kernel/ids.js";
+import { type AdvisoryRow, advisoryKind } from "../src/store/advisories/advisories.js";
+import { groupKind } from "../src/store/iam/groups.js";
+import { identityKind } from "../src/store/iam/identities.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
 import { openDatabase } from "../src/store/sqlite/driver.js";
 import type { Store } from "../src/store/store.js";
-import type { AdvisoryRow } from "../src/store/tables/advisories.js";
 import type { Tx } from "../src/store/transaction.js";
 import { bindingRow, childUid, groupRow, identityRow, rootUid } from "../test/support/rows.js";
 import { median } from "./figures.js";
@@ -105,14 +108,14 @@ async function storeAdvisory(tx: Tx, n: number): Promise<void> {
     createTimeMs: row.createTimeMs,
     updateTimeMs: row.createTimeMs,
   };
-  await tx.advisories.insert(row, [event]);
+  await tx.table(advisoryKind).insert(row, [event]);
 }
 
 async function fill(store: Store): Promise<void> {
   await store.write(async (tx) => {
-    for (const uid of [root, group]) await tx.groups.insert(groupRow(uid));
-    await tx.identities.insert(identityRow(reader));
-    await tx.roleBindings.insert(bindingRow(childUid(root, 3), reader, builtinRoleUid("viewer")));
+    for (const uid of [root, group]) await tx.table(groupKind).insert(groupRow(uid));
+    await tx.table(identityKind).insert(identityRow(reader));
+    await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 3), reader, builtinRoleUid("viewer")));
   });
   const startMs = performance.now();
   const used = process.cpuUsage();

@@ -10,6 +10,10 @@ import { defaultLimits } from "../src/kernel/quotas.js";
 import { type Inbound, UnaryCall } from "../src/pipeline/call.js";
 import { createInvoke } from "../src/pipeline/invoke.js";
 import { createMethodTable, type UnaryEntry } from "../src/pipeline/method-table.js";
+import { groupKind } from "../src/store/iam/groups.js";
+import { identityKind } from "../src/store/iam/identities.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
+import { roleKind } from "../src/store/iam/roles.js";
 import { openDatabase } from "../src/store/sqlite/driver.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../test/support/rows.js";
@@ -26,16 +30,16 @@ const names = ["groups", "identity", "roles", "role_bindings"].flatMap((kind) =>
   ["create", "update", "list", "delete"].map((verb) => `${kind}.${verb}`),
 );
 await store.write(async (tx) => {
-  await tx.groups.insert(groupRow(root));
-  await tx.groups.insert(groupRow(group));
-  await tx.roles.insert(roleRow(role, { capabilities: buildCapabilitySet(names.filter(isCapabilityName)) }));
+  await tx.table(groupKind).insert(groupRow(root));
+  await tx.table(groupKind).insert(groupRow(group));
+  await tx.table(roleKind).insert(roleRow(role, { capabilities: buildCapabilitySet(names.filter(isCapabilityName)) }));
   for (const name of ["viewer", "editor", "owner"])
-    await tx.roles.insert(roleRow(builtinRoleUid(name), { name, groupUid: null }));
-  await tx.identities.insert(identityRow(caller, { name: "caller" }));
-  await tx.roleBindings.insert(bindingRow(childUid(root, 9), caller, role));
-  await tx.roleBindings.insert(bindingRow(childUid(root, 10), caller, builtinRoleUid("owner")));
+    await tx.table(roleKind).insert(roleRow(builtinRoleUid(name), { name, groupUid: null }));
+  await tx.table(identityKind).insert(identityRow(caller, { name: "caller" }));
+  await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 9), caller, role));
+  await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 10), caller, builtinRoleUid("owner")));
   for (let i = 0; i < COUNT; i++)
-    await tx.identities.insert(identityRow(childUid(root, 1_000_000 + i), { name: `i${i}` }));
+    await tx.table(identityKind).insert(identityRow(childUid(root, 1_000_000 + i), { name: `i${i}` }));
 });
 const table = createMethodTable(
   createPlatformServices({

@@ -5,7 +5,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ListPosition } from "../src/store/lists/query.js";
+import { groupKind } from "../src/store/iam/groups.js";
+import { identityKind } from "../src/store/iam/identities.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
+import { roleKind } from "../src/store/iam/roles.js";
+import type { ListPosition, ListQuery } from "../src/store/lists/query.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import type { Store } from "../src/store/store.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../test/support/rows.js";
@@ -20,7 +24,7 @@ try {
   await fill(store);
   for (const field of ["uid", "created_at"]) {
     const query = { visible: [root], filter: {}, order: { field, descending: false }, skip: 0, limit: 50 };
-    const beforeLast = await store.read((tx) => tx.roleBindings.list({ ...query, skip: COUNT - 100 }));
+    const beforeLast = await store.read((tx) => tx.table(roleBindingKind).list({ ...query, skip: COUNT - 100 }));
     const first = await medianUs(store, { ...query });
     const last = await medianUs(store, { ...query, after: beforeLast.next as ListPosition });
     console.log(`${field}: first page ${first} us, last page ${last} us, last/first ${(last / first).toFixed(2)}`);
@@ -32,29 +36,29 @@ try {
 
 async function fill(to: Store): Promise<void> {
   await to.write(async (tx) => {
-    await tx.groups.insert(groupRow(root));
-    await tx.roles.insert(roleRow(role));
-    for (let i = 0; i < 100; i++) await tx.groups.insert(groupRow(childUid(root, i)));
+    await tx.table(groupKind).insert(groupRow(root));
+    await tx.table(roleKind).insert(roleRow(role));
+    for (let i = 0; i < 100; i++) await tx.table(groupKind).insert(groupRow(childUid(root, i)));
   });
   for (let start = 0; start < COUNT; start += 1_000) {
     await to.write(async (tx) => {
       for (let i = start; i < start + 1_000; i++) {
         const group = childUid(root, i % 100);
         const identity = childUid(group, 1_000_000 + i);
-        await tx.identities.insert(identityRow(identity, { name: `identity ${i}` }));
-        await tx.roleBindings.insert(bindingRow(childUid(group, 5_000_000 + i), identity, role, { createTimeMs: i }));
+        await tx.table(identityKind).insert(identityRow(identity, { name: `identity ${i}` }));
+        await tx
+          .table(roleBindingKind)
+          .insert(bindingRow(childUid(group, 5_000_000 + i), identity, role, { createTimeMs: i }));
       }
     });
   }
 }
 
-type Query = Parameters<Parameters<Parameters<Store["read"]>[0]>[0]["roleBindings"]["list"]>[0];
-
-async function medianUs(from: Store, query: Query): Promise<number> {
+async function medianUs(from: Store, query: ListQuery): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < REPEATS; i++) {
     const startedAt = performance.now();
-    const page = await from.read((tx) => tx.roleBindings.list(query));
+    const page = await from.read((tx) => tx.table(roleBindingKind).list(query));
     times.push((performance.now() - startedAt) * 1000);
     if (page.rows.length !== 50 || page.total !== COUNT) throw new Error(`${page.rows.length} rows of ${page.total}`);
     await new Promise((resolve) => setImmediate(resolve));

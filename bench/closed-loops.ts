@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { builtinRoleUid } from "../src/kernel/ids.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import { bindingRow } from "../test/support/rows.js";
 import { printConditions } from "./conditions.js";
@@ -73,7 +74,7 @@ async function addWriter(): Promise<void> {
   const binding = bindingRow(uid, identityUid(seeded.tree, WRITER), builtinRoleUid("owner"), {
     groupUid: seeded.tree.root,
   });
-  await store.write((tx) => tx.roleBindings.insert(binding));
+  await store.write((tx) => tx.table(roleBindingKind).insert(binding));
   await store.close();
 }
 

@@ -14,6 +14,9 @@ import { resolveSettings } from "../src/config/config.js";
 import type { Exchanger } from "../src/issuer/sts/exchange.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import type { TokenAlgorithm } from "../src/kernel/jws.js";
+import { groupKind } from "../src/store/iam/groups.js";
+import { identityKind } from "../src/store/iam/identities.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
 import { exchangerOf } from "../test/issuer/mutations/exchanger.js";
 import { type LocalIssuer, startLocalIssuer } from "../test/support/local-issuer.js";
 import { bindingRow, childUid, groupRow, identityRow, rootUid } from "../test/support/rows.js";
@@ -149,16 +152,18 @@ async function identitiesIn({ store }: Installation): Promise<readonly string[]>
   const root = rootUid(1);
   return store.write(async (tx) => {
     const uids: string[] = [];
-    await tx.groups.insert(groupRow(root));
+    await tx.table(groupKind).insert(groupRow(root));
     for (let i = 0; i < IDENTITIES; i++) {
       const group = childUid(root, i);
       const uid = childUid(group, i);
       const claimMatch = { issuer: issuer.issuer, subject: subjectFor(i), claims: { repository_owner: "octo" } };
-      await tx.groups.insert(groupRow(group, { name: `group ${i}` }));
-      await tx.identities.insert(
-        identityRow(uid, { name: `identity ${i}`, relation: 1, relationship: { claimMatch } }),
-      );
-      await tx.roleBindings.insert(bindingRow(childUid(group, IDENTITIES + i), uid, builtinRoleUid("viewer")));
+      await tx.table(groupKind).insert(groupRow(group, { name: `group ${i}` }));
+      await tx
+        .table(identityKind)
+        .insert(identityRow(uid, { name: `identity ${i}`, relation: 1, relationship: { claimMatch } }));
+      await tx
+        .table(roleBindingKind)
+        .insert(bindingRow(childUid(group, IDENTITIES + i), uid, builtinRoleUid("viewer")));
       uids.push(uid);
     }
     return uids;

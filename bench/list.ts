@@ -4,6 +4,7 @@
 //   node --import tsx bench/list.ts [--rows 1000000] [--calls 300] [--service dist/main.js]
 import { Agent, request } from "node:http";
 import { parseArgs } from "node:util";
+import { groupKind } from "../src/store/iam/groups.js";
 import type { ListPosition, ListQuery } from "../src/store/lists/query.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import type { Store } from "../src/store/store.js";
@@ -157,7 +158,7 @@ function inStore(store: Store): Side {
   const caseOf = (name: string, list: List, query: ListQuery): Case => ({
     name,
     call: async () => {
-      const { rows, total } = await store.read((tx) => tx.groups.list(query));
+      const { rows, total } = await store.read((tx) => tx.table(groupKind).list(query));
       expect(list, { rows: rows.length, total });
     },
   });
@@ -165,7 +166,9 @@ function inStore(store: Store): Side {
     name: "store",
     async at(list, position) {
       if (position === "first") return caseOf(position, list, queryOf(list, 0));
-      const { next } = await store.read((tx) => tx.groups.list(queryOf(list, rowsBefore(position, list.total))));
+      const { next } = await store.read((tx) =>
+        tx.table(groupKind).list(queryOf(list, rowsBefore(position, list.total))),
+      );
       return caseOf(position, list, queryOf(list, 0, next));
     },
     skipping: (list, skip) => caseOf(`skip ${skip}`, list, queryOf(list, skip)),

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { builtinRoleUid } from "../src/kernel/ids.js";
+import { roleBindingKind } from "../src/store/iam/role-bindings.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import { freePort } from "../test/support/free-port.js";
 import { bindingRow } from "../test/support/rows.js";
@@ -194,7 +195,7 @@ async function addWriter({ directory, tree }: Seeded): Promise<void> {
   const store = openSqlite({ directory });
   const uid = `${tree.root}/c${"0".repeat(15)}`;
   const binding = bindingRow(uid, identityUid(tree, WRITER), builtinRoleUid("owner"), { groupUid: tree.root });
-  await store.write((tx) => tx.roleBindings.insert(binding));
+  await store.write((tx) => tx.table(roleBindingKind).insert(binding));
   await store.close();
 }
 

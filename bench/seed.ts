@@ -10,12 +10,12 @@ import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { rootOf } from "../src/kernel/uidp.js";
-import { groupKind } from "../src/store/iam/groups.js";
+import { type GroupRow, groupKind } from "../src/store/iam/groups.js";
+import { identityKind } from "../src/store/iam/identities.js";
+import { type RoleBindingRow, roleBindingKind } from "../src/store/iam/role-bindings.js";
 import { counterOf } from "../src/store/lists/resource.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite/driver.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
-import type { GroupRow } from "../src/store/tables/groups.js";
-import type { RoleBindingRow } from "../src/store/tables/roles.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { buildTree, groupsOf, type Tree } from "./tree.js";
 
@@ -133,8 +133,8 @@ async function addReaders(directory: string, tree: Tree): Promise<void> {
     await store.write(async (tx) => {
       for (let n = 0; n < IDENTITIES; n++) {
         const uid = identityUid(tree, n);
-        await tx.identities.insert(identityRow(uid, { name: `reader ${n}` }));
-        await tx.roleBindings.insert(readerBinding(tree, level, n));
+        await tx.table(identityKind).insert(identityRow(uid, { name: `reader ${n}` }));
+        await tx.table(roleBindingKind).insert(readerBinding(tree, level, n));
       }
     });
   } finally {
@@ -173,7 +173,7 @@ async function verify(directory: string, tree: Tree): Promise<void> {
       ]) {
         const order = { field: field ?? "", descending: false };
         const query = { visible: [tree.root], filter: { descendantsOf: scope }, order, skip: 7, limit: 50 };
-        const page = await store.read((tx) => tx.groups.list(query));
+        const page = await store.read((tx) => tx.table(groupKind).list(query));
         check(`total below ${scope}`, page.total, expected);
         const sql = `SELECT uid FROM groups WHERE uid > ? AND uid < ? ORDER BY ${column}, uid LIMIT 50 OFFSET 7`;
         check(
@@ -185,14 +185,14 @@ async function verify(directory: string, tree: Tree): Promise<void> {
     }
     const order = { field: "name", descending: false };
     const query = { visible: [tree.root], filter: { childrenOf: first }, order, skip: 0, limit: 1 };
-    check("children", (await store.read((tx) => tx.groups.list(query))).total, tree.fanOut);
+    check("children", (await store.read((tx) => tx.table(groupKind).list(query))).total, tree.fanOut);
 
     const leaf = String(db.prepare("SELECT max(uid) FROM groups WHERE uid < ?").pluck().get(`${tree.root}0`));
     const before = countersOf(db, leaf);
-    const row = (await store.read((tx) => tx.groups.find(leaf))) as GroupRow;
-    await store.write((tx) => tx.groups.delete(row.uid));
+    const row = (await store.read((tx) => tx.table(groupKind).find(leaf))) as GroupRow;
+    await store.write((tx) => tx.table(groupKind).delete(row.uid));
     if (isDeepStrictEqual(countersOf(db, leaf), before)) throw new Error("a deletion changes no counter");
-    await store.write((tx) => tx.groups.insert(row));
+    await store.write((tx) => tx.table(groupKind).insert(row));
     check("counters after a group was put back", countersOf(db, leaf), before);
   } finally {
     db.close();

@@ -3,6 +3,7 @@
 //
 //   node --import tsx bench/skip.ts [--rows 1000000] [--calls 20]
 import { parseArgs } from "node:util";
+import { groupKind } from "../src/store/iam/groups.js";
 import { openSqlite } from "../src/store/sqlite/open.js";
 import type { Store } from "../src/store/store.js";
 import { printConditions } from "./conditions.js";
@@ -58,7 +59,7 @@ async function readPage(
 ): Promise<void> {
   const filter = below === undefined ? {} : { descendantsOf: below };
   const query = { visible: [tree.root], filter, order, skip, limit: PAGE };
-  const { rows } = await opened.read((tx) => tx.groups.list(query));
+  const { rows } = await opened.read((tx) => tx.table(groupKind).list(query));
   if (rows.length !== PAGE) throw new Error(`${rows.length} groups`);
 }
 

@@ -8,6 +8,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import type { GroupRow } from "../src/store/iam/groups.js";
+import type { ListedTable } from "../src/store/lists/listed-table.js";
+import type { Tx } from "../src/store/transaction.js";
 import { median } from "./figures.js";
 import { buildTree } from "./tree.js";
 
@@ -109,6 +112,12 @@ async function runSide(checkout: string, directory: string): Promise<void> {
     "sqlite/driver.ts",
     "sqlite-driver.ts",
   );
+  // Versions before 1.10 have a property for each kind in place of the method.
+  const own: typeof import("../src/store/iam/groups.js") | undefined = existsSync(join(checkout, "src/store/kind.ts"))
+    ? await from("iam/groups.ts")
+    : undefined;
+  const groupsOf = (tx: Tx): ListedTable<GroupRow> =>
+    own === undefined ? (tx as unknown as { groups: ListedTable<GroupRow> }).groups : tx.table(own.groupKind);
   const store = openSqlite({ directory });
   const tree = buildTree(rows);
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
@@ -132,16 +141,16 @@ async function runSide(checkout: string, directory: string): Promise<void> {
       createTimeMs: Date.now(),
       updateTimeMs: Date.now(),
     };
-    await store.write((tx) => tx.groups.insert(row));
+    await store.write((tx) => groupsOf(tx).insert(row));
   };
-  const get = () => store.read((tx) => tx.groups.find(pick(leaves)));
+  const get = () => store.read((tx) => groupsOf(tx).find(pick(leaves)));
   const order = { field: "name", descending: false };
   const query = { visible: [tree.root], filter: {}, order, skip: 0, limit: 50 };
   const far = async (skip: number) =>
-    (await store.read((tx) => tx.groups.list({ ...query, skip: Math.max(0, skip) }))).next;
+    (await store.read((tx) => groupsOf(tx).list({ ...query, skip: Math.max(0, skip) }))).next;
   const page = async (at: number) => {
     const after = at === 0 ? undefined : await far(Math.floor(tree.belowRoot * at) - 200);
-    return () => store.read((tx) => tx.groups.list({ ...query, ...(after && { after }) }));
+    return () => store.read((tx) => groupsOf(tx).list({ ...query, ...(after && { after }) }));
   };
   const work: Record<Work, { call: () => unknown; atOnce: number }> = {
     "create, 1 at a time": { call: create, atOnce: 1 },

@@ -14,7 +14,7 @@ export const BUILD = "build";
  * Compiles without checking types, which `npm run check` does.
  *
  * @param output the directory of this output, which is replaced
- * @returns the compiled file of a file of the tests or of the service, such as `test/config.test.ts`
+ * @returns the compiled file of a file of the tests or of the service, such as `test/config/config.test.ts`
  * @throws where a file cannot be parsed
  */
 export function buildTests(output = join(BUILD, "all")) {
@@ -43,7 +43,7 @@ export function buildTests(output = join(BUILD, "all")) {
  * Writes files that each run some of the tests in one process, with about the same total duration. Each
  * process takes more than a second to import the service, but one that runs many files keeps their memory.
  *
- * @param files such as `test/config.test.ts`
+ * @param files such as `test/config/config.test.ts`
  * @param processes how many files are written
  * @param outputOf what {@link buildTests} returned
  * @returns their paths

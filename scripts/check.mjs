@@ -1,5 +1,5 @@
 // Checks the tree in about a minute: lint of protos, freshness of generated
-// code, format and lint, links, types, and the unit tests (not with
+// code, format and lint, links, names in comments, types, and the unit tests (not with
 // --no-tests, for when all tests have just run).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,6 +20,7 @@ await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--
 await Promise.all([
   step("types", bin("tsc"), ["-p", "tsconfig.json"]),
   step("links", process.execPath, ["scripts/links.mjs"]),
+  step("comments", process.execPath, ["scripts/comments.mjs"]),
   step("migrations", process.execPath, ["scripts/gen-migration.mjs", "--check"]),
   checkContract(),
 ]);

@@ -1,4 +1,4 @@
-// Writes a migration of the schema for both databases from a change of src/store/tables/:
+// Writes a migration of the schema for both databases from a change of the tables (src/store/kinds.ts, src/store/tables):
 //
 //   npm run gen:migration -- NAME        writes src/store/migrations/*/NNNN_NAME.sql
 //   npm run gen:migration -- --check     fails when the tables have changed and no migration has been written

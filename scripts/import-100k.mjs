@@ -25,6 +25,7 @@ if (!Number.isInteger(records) || records < 50_000) {
 register();
 const { manyRecord } = await import("../test/vulnerabilities/osv-kit.ts");
 const { writeZip } = await import("../test/vulnerabilities/zip-writer.ts");
+const { advisoryKind } = await import("../src/store/advisories/advisories.ts");
 const { openSqlite } = await import("../src/store/sqlite/open.ts");
 
 const scratch = mkdtempSync(join(tmpdir(), "arbor-import-"));
@@ -92,7 +93,7 @@ function queryFor(field, descending, values = {}) {
 
 async function countStored() {
   const store = openSqlite({ directory: data });
-  const { total } = await store.read((tx) => tx.advisories.list(queryFor("uid", false)));
+  const { total } = await store.read((tx) => tx.table(advisoryKind).list(queryFor("uid", false)));
   await store.close();
   return total;
 }
@@ -104,7 +105,7 @@ async function timePages() {
     let page;
     for (let i = 0; i < 200; i++) {
       const startMs = performance.now();
-      page = await store.read((tx) => tx.advisories.list(query));
+      page = await store.read((tx) => tx.table(advisoryKind).list(query));
       times.push(performance.now() - startMs);
     }
     return { page, us: Math.round(times.sort((a, b) => a - b)[100] * 1_000) };
@@ -114,7 +115,7 @@ async function timePages() {
   for (const field of ["uid", "created_at", "updated_at"]) {
     const first = await measurePages(queryFor(field, false));
     // The list in descending order gives the position at which the last page begins.
-    const end = await store.read((tx) => tx.advisories.list(queryFor(field, true, { limit: 51 })));
+    const end = await store.read((tx) => tx.table(advisoryKind).list(queryFor(field, true, { limit: 51 })));
     const last = end.rows.at(-1);
     const key = { uid: last.uid, created_at: last.createTimeMs, updated_at: last.updateTimeMs }[field];
     const tail = await measurePages(queryFor(field, false, { after: { key, uid: last.uid } }));
@@ -124,7 +125,7 @@ async function timePages() {
   }
   let after;
   do {
-    const page = await store.read((tx) => tx.advisories.list(queryFor("uid", false, { limit: 200, after })));
+    const page = await store.read((tx) => tx.table(advisoryKind).list(queryFor("uid", false, { limit: 200, after })));
     for (const row of page.rows) seen.add(row.legacyAdvisoryId) && ids.add(row.advisoryId);
     after = page.next;
   } while (after);

@@ -5,8 +5,8 @@ import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
-// `types:` allows a module for its types alone. The longest path that begins a file's path is its room.
-const feature = ["kernel", "pipeline", "types:store", "#gen", "@bufbuild/protobuf"];
+// `types:` allows a module for its types alone. Features import the values of kinds of resources from the store. The longest path that begins a file's path is its room.
+const feature = ["kernel", "pipeline", "types:store", "store/iam", "#gen", "@bufbuild/protobuf"];
 const frontEnd = ["transport/http", "codec", "kernel", "pipeline", "@bufbuild/protobuf", "node:"];
 const rules: Record<string, readonly string[]> = {
   kernel: [
@@ -37,15 +37,25 @@ const rules: Record<string, readonly string[]> = {
     "codec/json-writer",
     "telemetry",
     "types:store",
+    "store/iam/groups",
     "#gen",
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "lru-cache",
     "node:crypto",
   ],
-  iam: [...feature, "node:crypto"],
-  registry: [...feature, "iam/groups", "types:issuer/keys", "types:issuer/sts", "jobs", "@connectrpc/connect", "node:"],
-  vulnerabilities: [...feature, "iam/groups", "node:crypto"],
+  iam: [...feature, "store/registry/repos", "node:crypto"],
+  registry: [
+    ...feature,
+    "store/registry",
+    "iam/groups",
+    "types:issuer/keys",
+    "types:issuer/sts",
+    "jobs",
+    "@connectrpc/connect",
+    "node:",
+  ],
+  vulnerabilities: [...feature, "store/advisories", "iam/groups", "node:crypto"],
   events: [
     ...feature,
     "audit/event-tail",
@@ -73,7 +83,17 @@ const rules: Record<string, readonly string[]> = {
     "openid-client",
     "node:",
   ],
-  audit: ["kernel", "jobs", "pipeline", "types:store", "#gen", "@bufbuild/protobuf", "jose", "node:crypto"],
+  audit: [
+    "kernel",
+    "jobs",
+    "pipeline",
+    "types:store",
+    "store/iam/groups",
+    "#gen",
+    "@bufbuild/protobuf",
+    "jose",
+    "node:crypto",
+  ],
   codec: ["kernel", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect"],
   "transport/http": [
     "kernel",

@@ -8,7 +8,7 @@ import type { WaitingCount } from "../store/events/deliveries.js";
 import type { StateCount } from "../store/events/positions.js";
 import type { Store } from "../store/store.js";
 import type { DeliveryState, SuspendReason } from "../store/tables/events.js";
-import type { JobRow } from "../store/tables/schema.js";
+import type { JobRow } from "../store/tables/tables.js";
 import type { KeyPurpose, KeyRow, KeyState } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import type { FamilyName } from "../telemetry/metrics/families.js";

@@ -5,6 +5,7 @@ import type { Settings } from "../config/config.js";
 import { deleteMarked } from "../iam/identities/deletion.js";
 import type { Job } from "../jobs/jobs.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
+import { identityKind } from "../store/iam/identities.js";
 import type { Store } from "../store/store.js";
 import type { ServiceCounts } from "./metrics.js";
 
@@ -53,7 +54,7 @@ function createIdentityDeletion({ read }: Pick<Store, "read">): Job {
     name: "identity-deletion",
     problem: "identities could not be deleted completely",
     intervalMs: DELETION_MS,
-    hasWork: async () => (await read((tx) => tx.identities.findMarked(1))).length > 0,
+    hasWork: async () => (await read((tx) => tx.table(identityKind).findMarked(1))).length > 0,
     run: ({ write, signal }) => deleteMarked({ read, write }, () => signal.aborted),
   };
 }

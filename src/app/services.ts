@@ -1,9 +1,9 @@
-// Every service of the platform, in every version, except for those of the issuer.
+// Every service of the platform, in every version, except for those of the issuer: those of the kinds (definitions.ts), those
+// that manage no kind, and all of version 2beta1 under stable names.
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { PingService } from "#gen/chainguard/platform/ping/v2/ping_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2/images_pb.js";
 import { eventIdentitiesV1 } from "../events/identities-v1.js";
-import { subscriptionsV1, subscriptionsV2beta1 } from "../events/subscriptions/subscription.js";
 import { createIamServices } from "../iam/services.js";
 import type { PageTokens } from "../kernel/page-token.js";
 import type { ServedService } from "../pipeline/method-table.js";
@@ -11,25 +11,19 @@ import type { ResourceDefinition } from "../pipeline/resource/define.js";
 import { createListResources, type ResourceDeps } from "../pipeline/resource/read.js";
 import { createRegistryServices } from "../registry/services.js";
 import type { Tx } from "../store/transaction.js";
-import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
-import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
-import { definitions } from "./definitions.js";
+import { definitions, type KindDeps, servedKinds } from "./definitions.js";
 
 export type PlatformDeps = Omit<
-  Parameters<typeof createIamServices>[0] & Parameters<typeof createRegistryServices>[0],
+  KindDeps & Parameters<typeof createRegistryServices>[0],
   "listResources" | "definitions"
 > & { readonly tokens: PageTokens<Tx> };
 
 export function createPlatformServices(platform: PlatformDeps): ServedService[] {
   const deps = { ...platform, ...createResourceDeps(platform) };
-  const subscriptions = subscriptionsV2beta1(deps);
   const services = [
+    ...servedKinds.flatMap(({ serve }) => serve?.(deps) ?? []),
     ...createIamServices(deps),
     ...createRegistryServices(deps),
-    advisoriesV2beta1(deps),
-    advisoriesV1(deps),
-    subscriptions,
-    subscriptionsV1(subscriptions),
     eventIdentitiesV1(),
   ];
   return [...services, ...createStableServices(services)];

@@ -30,8 +30,9 @@ import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { type NeededCapability, serve } from "../pipeline/method-table.js";
+import { ListTokens, type PageSizes, parsePageSize } from "../pipeline/resource/paging.js";
 import type { SealedRow } from "../store/audit/chain.js";
-import type { AuditEventRow, AuditPosition } from "../store/audit/events.js";
+import type { AuditEventRow } from "../store/audit/events.js";
 import type { StoredAuditRow } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";
 import type { AuditKeys } from "./chain.js";
@@ -47,8 +48,6 @@ interface AuditServiceDeps extends EventTailDeps {
   readonly bodyReaders: ReadonlyMap<string, readonly NeededCapability[]>;
 }
 
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 200;
 const eventKind = { displayName: "audit event", type: "audit.arbor.dev/Event" };
 const createBindings = [{ bit: bitOf(Capability.CAP_IAM_ROLE_BINDINGS_CREATE) }];
 
@@ -57,17 +56,17 @@ export function auditV1(deps: AuditServiceDeps) {
   const { clock, tokens, eventIds, bodyReaders } = deps;
 
   async function listEvents(request: ListEventsRequest, call: UnaryCall) {
-    const { pageToken, pageSize } = request;
-    if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
+    const limit = parsePageSize(request.pageSize);
     const filter = parseEventFilter(request);
     const selection = selectEvents(request, filter);
     const { startMs, endMs, descending } = selection;
-    const binding = JSON.stringify(["ListEvents", filter.scope, filter.equals, startMs, endMs, descending]);
-    const cursor = pageToken === "" ? undefined : await tokens.read(call.tx, pageToken, binding, call.startMs);
+    const list = ["ListEvents", filter.scope, filter.equals, startMs, endMs, descending];
+    const pages = new ListTokens(tokens, list, call.startMs);
+    const cursor = await pages.read(call.tx, request.pageToken);
     const page = await call.tx.auditEvents.list({
       ...selection,
       after: cursor && { timeMs: Number(cursor.key), id: Number(cursor.uid) },
-      limit: Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+      limit,
       assertInTime() {
         if (clock() >= call.deadlineMs) throw deadlineExceeded();
       },
@@ -76,9 +75,7 @@ export function auditV1(deps: AuditServiceDeps) {
     const last = rows.at(-1);
     const next = rows.length < page.rows.length && last ? { timeMs: last.timeMs, id: last.id } : page.next;
     const events = await toEvents(call, call.tx, filter.scope, rows);
-    const makeToken = ({ timeMs, id }: AuditPosition) =>
-      tokens.create({ key: timeMs, uid: String(id), skip: 0 }, binding, call.startMs);
-    return { events, nextPageToken: next ? makeToken(next) : "" };
+    return { events, nextPageToken: pages.create(next && { key: next.timeMs, uid: String(next.id) }) };
   }
 
   async function getEvent({ id }: GetEventRequest, call: UnaryCall) {
@@ -163,9 +160,8 @@ interface ChainHandlersDeps {
   readonly keys: Pick<AuditKeys, "at">;
 }
 
-const DEFAULT_ENTRIES = 200;
 /** To read as many rows takes some 5 ms. */
-const MAX_ENTRIES = 500;
+const entrySizes: PageSizes = { usual: 200, most: 500 };
 /** How many unsealed rows are counted. A running service seals within a second. */
 const MAX_UNSEALED = 1_000;
 
@@ -204,10 +200,9 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
   async function listChainEntries(request: ListChainEntriesRequest, { tx, startMs }: UnaryCall) {
     const { scope, pageSize, pageToken } = request;
     assertOrganisation(scope);
-    if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
-    const limit = Math.min(pageSize || DEFAULT_ENTRIES, MAX_ENTRIES);
-    const binding = JSON.stringify(["ListChainEntries", scope]);
-    const cursor = pageToken === "" ? undefined : await tokens.read(tx, pageToken, binding, startMs);
+    const limit = parsePageSize(pageSize, entrySizes);
+    const pages = new ListTokens(tokens, ["ListChainEntries", scope], startMs);
+    const cursor = await pages.read(tx, pageToken);
     const afterSeq = cursor === undefined ? BEFORE_ALL_ENTRIES : Number(cursor.key);
     // The highest row id of the pages before.
     const afterId = cursor === undefined ? Number.MIN_SAFE_INTEGER : Number(cursor.uid);
@@ -217,13 +212,12 @@ function createChainHandlers({ tokens, keys }: ChainHandlersDeps) {
     const highestId = entries.reduce((highest, { auditId }) => Math.max(highest, auditId), afterId);
     const range = { afterId, lastId: last === undefined ? settledId : Math.min(highestId, settledId) };
     const [unsealed] = await tx.auditChain.listUnsealedBetween(scope, range, 1);
-    const next = last && tokens.create({ key: last.seq, uid: String(highestId), skip: 0 }, binding, startMs);
     const newer = unsealed && entries.find(({ auditId }) => auditId > unsealed.id);
     const unsealedRowId = unsealed && (newer?.seq ?? Math.max(0, entries.at(-1)?.seq ?? afterSeq) + 1);
     return {
       entries: entries.map(toChainEntry),
       unsealedRowId: BigInt(unsealedRowId ?? 0),
-      nextPageToken: next ?? "",
+      nextPageToken: pages.create(last && { key: last.seq, uid: String(highestId) }),
     };
   }
 

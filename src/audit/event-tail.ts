@@ -10,6 +10,7 @@ import type { Caller } from "../pipeline/auth/caller.js";
 import type { StreamCall } from "../pipeline/call.js";
 import { readCapabilities } from "../pipeline/method-table.js";
 import type { AuditEventRow } from "../store/audit/events.js";
+import { groupKind } from "../store/iam/groups.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
 import type { EventFeed, EventStreams } from "./event-feed.js";
@@ -57,7 +58,7 @@ export async function* followEvents<E>(
   const gone = AbortSignal.any([call.signal, stopping]);
   const rootUid = rootOf(scope);
   // Empty for an organisation that the operator created.
-  const founder = (await store.read((tx) => tx.groups.find(rootUid)))?.createdBy || undefined;
+  const founder = (await store.read((tx) => tx.table(groupKind).find(rootUid)))?.createdBy || undefined;
   const release = streams.take({ identity: principal.identityUid, organisation: rootUid, founder });
   const reader = eventFeed.follow(rootUid, matches);
   try {

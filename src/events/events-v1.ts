@@ -26,11 +26,12 @@ import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { type Handlers, withPreparation } from "../pipeline/handlers.js";
 import { type NeededCapability, readCapabilities, serve } from "../pipeline/method-table.js";
+import { ListTokens, parsePageSize } from "../pipeline/resource/paging.js";
 import { getRow } from "../pipeline/resource/read.js";
 import type { AuditEventRow } from "../store/audit/events.js";
 import type { ListedDelivery } from "../store/events/deliveries.js";
+import type { SubscriptionRow } from "../store/iam/subscriptions.js";
 import type { DeliveryState, SuspendReason } from "../store/tables/events.js";
-import type { SubscriptionRow } from "../store/tables/groups.js";
 import type { Tx } from "../store/transaction.js";
 import { listAttributes } from "./attributes.js";
 import { type CloudEvent, type CloudEvents, formatEventUuid, parseEventUuid } from "./cloud-event.js";
@@ -62,8 +63,6 @@ export interface EventsServiceDeps extends EventTailDeps {
   readonly bodyReaders: ReadonlyMap<string, readonly NeededCapability[]>;
 }
 
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 200;
 /** The longest type of an event, in characters. */
 const MAX_TYPE = 256;
 const listBindings = readCapabilities(AuditService.method.listEvents);
@@ -97,19 +96,18 @@ export function eventsV1(deps: EventsServiceDeps) {
 
   async function listDeliveries(request: ListDeliveriesRequest, { tx, startMs }: UnaryCall) {
     const { subscription, status, pageSize, pageToken } = request;
-    if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
+    const limit = parsePageSize(pageSize);
     await getRow(tx, subscriptions, subscription);
     const state = parseStatus(status);
-    const binding = JSON.stringify(["ListDeliveries", subscription, status]);
-    const cursor = pageToken === "" ? undefined : await tokens.read(tx, pageToken, binding, startMs);
-    const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+    const pages = new ListTokens(tokens, ["ListDeliveries", subscription, status], startMs);
+    const cursor = await pages.read(tx, pageToken);
     // One row more than fits shows whether there is a next page.
     const found = await listStored(tx, subscription, { state, afterSeq: Number(cursor?.key ?? 0), limit: limit + 1 });
     const rows = found.slice(0, limit);
     const last = found.length > limit ? rows.at(-1) : undefined;
     return {
       deliveries: rows.map(deliveryToProto),
-      nextPageToken: last ? tokens.create({ key: last.seq, uid: "", skip: 0 }, binding, startMs) : "",
+      nextPageToken: pages.create(last && { key: last.seq, uid: "" }),
     };
   }
 

@@ -18,6 +18,7 @@ import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
 import { defineFixedFields, requireUpdated, setByService } from "../pipeline/resource/fixed-fields.js";
 import { getRow } from "../pipeline/resource/read.js";
+import { identityKind } from "../store/iam/identities.js";
 
 const responseNames = [
   "product",
@@ -51,7 +52,7 @@ export function eventIdentitiesV1() {
     async updateMetadata(request, { tx, caller, startMs }) {
       const before = await getRow(tx, identities, caller.uid);
       const metadata = buildMetadata(before.metadata, request) ?? before.metadata;
-      const row = (await tx.identities.update(caller.uid, { metadata }, startMs)) ?? before;
+      const row = (await tx.table(identityKind).update(caller.uid, { metadata }, startMs)) ?? before;
       // The response does not name its subject.
       const updated = create(IdentityMetadataSchema, metadataToProtoV1(metadataToProto(row)));
       return withOutcome(requireUpdated(fixed, request, updated), { subjectUid: caller.uid });

@@ -8,7 +8,8 @@ import { rootOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { UnaryCall } from "../pipeline/call.js";
-import type { RoleRow } from "../store/tables/roles.js";
+import { roleBindingKind } from "../store/iam/role-bindings.js";
+import type { RoleRow } from "../store/iam/roles.js";
 import type { Tx } from "../store/transaction.js";
 import { builtinRoles, isOperatorRole } from "./roles/builtin-roles.js";
 import { buildCapabilitySet } from "./roles/capability-names.js";
@@ -102,12 +103,12 @@ const MAX_COMPARED = 1_000;
  */
 export async function requireRightsOf(call: UnaryCall, identityUid: string): Promise<void> {
   const { tx } = call;
-  const roles = await tx.roleBindings.findRolesOf(identityUid);
+  const roles = await tx.table(roleBindingKind).findRolesOf(identityUid);
   if (roles.length === 0) return;
   const root = rootOf(identityUid);
   const rights = transferableRightsAt(await call.callerAt(root), root);
   const isEverywhere = roles.every((role) => mayGrant(rights, role));
-  if (isEverywhere && !(await tx.roleBindings.isBoundOutside(identityUid, root))) return;
+  if (isEverywhere && !(await tx.table(roleBindingKind).isBoundOutside(identityUid, root))) return;
   await requireRightsByGroup(call, identityUid, new Map(roles.map((role) => [role.uid, role])));
 }
 
@@ -116,7 +117,7 @@ async function requireRightsByGroup(
   identityUid: string,
   roles: ReadonlyMap<string, GrantedRole>,
 ): Promise<void> {
-  const grants = await call.tx.roleBindings.findGrantsOf(identityUid, MAX_COMPARED + 1);
+  const grants = await call.tx.table(roleBindingKind).findGrantsOf(identityUid, MAX_COMPARED + 1);
   if (grants.length > MAX_COMPARED) {
     const rule = `it has more than ${MAX_COMPARED} role bindings, so only a caller who holds its rights at the root group may`;
     throw failedPrecondition("TOO_MANY_BINDINGS", `changing how identity ${identityUid} is assumed: ${rule}`);
@@ -140,7 +141,7 @@ async function requireRightsByGroup(
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */
 export async function requireOwner(tx: Tx, uid: string, exceptProvider?: string): Promise<void> {
-  if ((await tx.roleBindings.countHolders(rootOf(uid), owner, exceptProvider)) === 0) throw ownerRequired();
+  if ((await tx.table(roleBindingKind).countHolders(rootOf(uid), owner, exceptProvider)) === 0) throw ownerRequired();
 }
 
 /**
@@ -149,7 +150,7 @@ export async function requireOwner(tx: Tx, uid: string, exceptProvider?: string)
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */
 export async function requireNotSoleOwner(tx: Tx, identityUid: string): Promise<void> {
-  if ((await tx.roleBindings.findSoleRoot(identityUid, owner)) !== undefined) throw ownerRequired();
+  if ((await tx.table(roleBindingKind).findSoleRoot(identityUid, owner)) !== undefined) throw ownerRequired();
 }
 
 function ownerRequired(): ApiError {

@@ -23,8 +23,11 @@ import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
 import { Reservation } from "../pipeline/resource/reservation.js";
+import { groupKind } from "../store/iam/groups.js";
+import { identityKind } from "../store/iam/identities.js";
+import { roleBindingKind } from "../store/iam/role-bindings.js";
+import { type RoleRow, roleKind } from "../store/iam/roles.js";
 import type { Store } from "../store/store.js";
-import type { RoleRow } from "../store/tables/roles.js";
 import type { Tx } from "../store/transaction.js";
 import { type NoteTerminal, takeHeadlessSession } from "./oauth/headless.js";
 import { type Exchanger, requireBearer } from "./sts/exchange.js";
@@ -137,13 +140,13 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
       await requireIssuedAfterRevocation(tx, proof);
       return requireRoomForLogin(tx, buildSignIn(proof, code), context);
     }
-    const identity = await tx.identities.find(proof.identity);
+    const identity = await tx.table(identityKind).find(proof.identity);
     if (identity !== undefined) await requireRoomForInvite(tx, code, { person: identity }, context);
   }
 
   async function acceptAsIdentity(tx: Tx, proof: Proof, code: string, address: string | undefined, nowMs: number) {
     const { identityUid } = await exchanger.decide(tx, proof, address);
-    const identity = await tx.identities.find(identityUid);
+    const identity = await tx.table(identityKind).find(identityUid);
     const invite = await requireInvite(tx, code, nowMs);
     if (identity === undefined) throw permissionDenied("accepting this invite");
     await acceptInvite(tx, invite, identity, { ids, nowMs });
@@ -172,14 +175,16 @@ type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capab
 async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
-  const row = await tx.identities.find(caller.uid);
+  const row = await tx.table(identityKind).find(caller.uid);
   if (row === undefined) throw notFound(identities, caller.uid);
   const capabilities: WhoAmICapability[] = [];
   const namesOf = createNameCache();
   const roles = new Map<string, RoleRow>();
-  for (const { groupUid, roleUid } of await tx.roleBindings.findByPending(caller.uid, false, "", MAX_BINDINGS)) {
-    const role = roles.get(roleUid) ?? (await tx.roles.find(roleUid));
-    const group = await tx.groups.find(groupUid);
+  for (const { groupUid, roleUid } of await tx
+    .table(roleBindingKind)
+    .findByPending(caller.uid, false, "", MAX_BINDINGS)) {
+    const role = roles.get(roleUid) ?? (await tx.table(roleKind).find(roleUid));
+    const group = await tx.table(groupKind).find(groupUid);
     if (role === undefined || group === undefined) continue;
     roles.set(roleUid, role);
     // The caller lacks capabilities that its token does not have or that are not effective there.

@@ -4,6 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Job } from "../jobs/jobs.js";
 import { createSchedule, type Schedule } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
+import { identityKind } from "../store/iam/identities.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
 import type { KeyRing } from "./keys/key-ring.js";
@@ -113,7 +114,8 @@ export function createLastSeen(store: Store) {
       for (let i = 0; i < pending.length; i += BATCH) {
         try {
           await store.write(async (tx) => {
-            for (const [uid, timeMs] of pending.slice(i, i + BATCH)) await tx.identities.updateLastSeen(uid, timeMs);
+            for (const [uid, timeMs] of pending.slice(i, i + BATCH))
+              await tx.table(identityKind).updateLastSeen(uid, timeMs);
           });
         } catch (error) {
           for (const [uid, timeMs] of pending.slice(i)) touch(uid, timeMs);

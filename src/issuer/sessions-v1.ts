@@ -14,12 +14,11 @@ import { timestampOf } from "../kernel/time.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import { withOutcome } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
+import { ListTokens, parsePageSize } from "../pipeline/resource/paging.js";
+import { identityKind } from "../store/iam/identities.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import type { TokenGrant } from "./tokens.js";
-
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 200;
 
 const sessionKind: ResourceKind = { displayName: "session", type: "arbor.dev/Session" };
 
@@ -28,21 +27,20 @@ export function sessionsV1({ tokens }: { readonly tokens: PageTokens<Tx> }) {
   async function listSessions({ pageSize, pageToken }: ListSessionsRequest, call: UnaryCall) {
     const { tx, startMs } = call;
     const identityUid = requireUnlimitedCaller(call, "listing sessions");
-    if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
-    const binding = JSON.stringify(["ListSessions", identityUid]);
-    const cursor = pageToken === "" ? undefined : await tokens.read(tx, pageToken, binding, startMs);
-    const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+    const limit = parsePageSize(pageSize);
+    const pages = new ListTokens(tokens, ["ListSessions", identityUid], startMs);
+    const cursor = await pages.read(tx, pageToken);
     const first = { createTimeMs: Number.MAX_SAFE_INTEGER, family: "" };
     const after = cursor ? { createTimeMs: Number(cursor.key), family: cursor.uid } : first;
     // Logins from before a revocation cannot go on.
-    const sinceMs = ((await tx.identities.find(identityUid))?.notBefore ?? 0) * 1000;
+    const sinceMs = ((await tx.table(identityKind).find(identityUid))?.notBefore ?? 0) * 1000;
     // One more than fits shows whether there is a next page.
     const found = await tx.refreshTokens.listLogins(identityUid, after, { sinceMs, nowMs: startMs, limit: limit + 1 });
     const rows = found.slice(0, limit);
     const last = found.length > limit ? rows.at(-1) : undefined;
     return {
       sessions: rows.map(sessionToProto),
-      nextPageToken: last ? tokens.create({ key: last.createTimeMs, uid: last.family, skip: 0 }, binding, startMs) : "",
+      nextPageToken: pages.create(last && { key: last.createTimeMs, uid: last.family }),
     };
   }
 

@@ -7,7 +7,7 @@ import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
 import { rootOf } from "../kernel/uidp.js";
 import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
-import type { IdentityRow } from "../store/tables/identities.js";
+import { type IdentityRow, identityKind } from "../store/iam/identities.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
 import { type ExchangeCounts, outcomeOf } from "./exchange-counts.js";
@@ -247,7 +247,7 @@ export function dateIssue(
 
 /** As {@link dateIssue}, of the identity that is stored. */
 export async function readIssueDate(tx: Tx, identityUid: string, nowMs: number): Promise<IssueDate> {
-  return dateIssue(await tx.identities.find(identityUid), nowMs);
+  return dateIssue(await tx.table(identityKind).find(identityUid), nowMs);
 }
 
 /** The date of a login. Where the revocation is not stored, as that of refresh tokens, the time alone decides. */
@@ -255,7 +255,7 @@ type LoginDate = Pick<IssueDate, "atMs"> & { readonly revokeTimeMs?: number | un
 
 /** Whether an identity may still use what it got at a login: it exists, and was not revoked since. */
 export async function isLoginValid(tx: Tx, identityUid: string, { atMs, revokeTimeMs }: LoginDate): Promise<boolean> {
-  const identity = await tx.identities.find(identityUid);
+  const identity = await tx.table(identityKind).find(identityUid);
   if (identity === undefined || identity.notBefore * 1000 > atMs) return false;
   return revokeTimeMs === undefined || revokeTimeMs === identity.revokeTimeMs;
 }

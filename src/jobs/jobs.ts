@@ -1,6 +1,6 @@
 // Runs background jobs. Each job has a lease, so that one node runs it for all nodes that share the database.
 import type { Store, UnitOptions } from "../store/store.js";
-import type { JobRow } from "../store/tables/schema.js";
+import type { JobRow } from "../store/tables/tables.js";
 import type { Tx } from "../store/transaction.js";
 import {
   isLeasedByOther,

@@ -1,7 +1,7 @@
 // The lease of a job, so that one node at a time runs it. Each take-over increases a fencing number, so the writes of a
 // node that lost the lease without noticing are rejected.
 import type { Store, UnitOptions } from "../store/store.js";
-import type { JobRow } from "../store/tables/schema.js";
+import type { JobRow } from "../store/tables/tables.js";
 import type { Tx } from "../store/transaction.js";
 
 /** How long a lease lasts unless it is renewed, in milliseconds. */

@@ -1,5 +1,5 @@
 // Quotas: the kinds of resources whose number is limited, and their limits. The store counts them
-// (store/lists/kinds.ts), and the definition of a kind names the methods that create it.
+// (store/kinds.ts), and the definition of a kind names the methods that create it.
 
 /** A kind of resource whose number is limited. */
 export interface QuotaDefinition {

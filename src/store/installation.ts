@@ -1,7 +1,7 @@
 // What an installation has once: settings and background jobs.
 import { putRow, selectRows } from "./rows.js";
 import { TransactionPart } from "./statement.js";
-import type { JobRow } from "./tables/schema.js";
+import type { JobRow } from "./tables/tables.js";
 
 const findSetting = selectRows("settings", ["name"]);
 const putSetting = putRow("settings", "name");

@@ -15,7 +15,8 @@ import {
   value,
 } from "./statement.js";
 import type { ListedRowOf, RowOf } from "./tables/columns-sqlite.js";
-import type { Tables } from "./tables/schema.js";
+import type { KindTables } from "./tables/kind-tables.js";
+import type { Tables } from "./tables/tables.js";
 
 export type TableName = { [N in keyof Tables]: Tables[N] extends SQLiteTable ? N : never }[keyof Tables];
 
@@ -162,25 +163,25 @@ export function sweepRows<N extends TableName>(
 }
 
 /** The statements of a listed table, whose key is the uid. */
-export function defineListedRows<N extends TableName>(
-  name: N,
-  parent: Field<N>,
+export function defineListedRows<Row extends { readonly uid: string }>(
+  name: keyof KindTables,
+  parent: string,
   fixed: readonly string[],
   family: string | undefined,
 ) {
   return {
-    find: statement<{ readonly uid: string }, RowIn<N>>((q, t) => buildSelect(q, tableOf(t, name), ["uid"], {})),
-    insert: insertRow(name),
+    find: statement<{ readonly uid: string }, Row>((q, t) => buildSelect(q, t[name], ["uid"], {})),
+    insert: statement<Row & { readonly rootUid: string }>((q, t) => buildInsert(q, t[name])),
     /** Sets all columns but those that never change. */
-    replace: statement<RowIn<N>>((q, t) => {
-      const table = tableOf(t, name);
+    replace: statement<Row>((q, t) => {
+      const table = t[name];
       const unchanged = ["uid", "createTimeMs", parent, ...fixed];
       const changing = Object.keys(ownColumns(table)).filter((column) => !unchanged.includes(column));
       return buildUpdate(q, table, ["uid"], changing);
     }),
     /** Deletes a row, and returns what its counters need. */
     remove: statement<{ readonly uid: string }, { readonly uid: string }>((q, t) => {
-      const table = tableOf(t, name);
+      const table = t[name];
       const columns = pickColumns(table, ["uid", ...(family === undefined ? [] : [family])]);
       return q
         .delete(table)

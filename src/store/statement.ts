@@ -12,7 +12,7 @@ import {
   type Table,
 } from "drizzle-orm";
 import type { AnySQLiteColumn, BaseSQLiteDatabase, SQLiteTable } from "drizzle-orm/sqlite-core";
-import type { Tables } from "./tables/schema.js";
+import type { Tables } from "./tables/tables.js";
 
 /** The part of the query builder that both dialects share. A feature of one dialect alone does not compile. */
 export type Sql = Pick<

@@ -1,8 +1,8 @@
 // How many resources there are of what quotas limit, mostly from the counters of the root group.
 import { and, gt, gte, lt, sql } from "drizzle-orm";
 import type { QuotaKind } from "../kernel/quotas.js";
+import { countedKinds } from "./kinds.js";
 import { countBelow } from "./lists/counters.js";
-import { countedKinds } from "./lists/kinds.js";
 import { buildEquals, rowLimit, statement, sumOf, TransactionPart, toNumber, value } from "./statement.js";
 
 // The index of creators is used only where the statement itself contains its condition; a parameter would not do.

@@ -37,7 +37,7 @@ export function createWorkGate(inner: Store) {
   };
 }
 
-/** What both databases count in the same way; see {@link StoreStats} in port. */
+/** What both databases count in the same way; `StoreStats` in store.ts has the others. */
 export interface StoreCounts {
   readonly batchUnits: Histogram;
   readonly commitSeconds: Histogram;

@@ -5,6 +5,12 @@ import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid } from "../../src/kernel/ids.js";
 import type { Principal } from "../../src/kernel/principal.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { principalOf } from "../support/in-process.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { type OpenedPlatform, openPlatform } from "./platform.js";
@@ -23,13 +29,16 @@ const ask = async (who: Principal, method: string, request: object): Promise<any
 before(async () => {
   platform = await openPlatform();
   await platform.store.write(async (tx) => {
-    for (const uid of [asker.identityUid, person]) await tx.identities.insert(identityRow(uid, { name: "somebody" }));
+    for (const uid of [asker.identityUid, person])
+      await tx.table(identityKind).insert(identityRow(uid, { name: "somebody" }));
     for (const [i, root] of roots.entries()) {
-      await tx.groups.insert(groupRow(root, { name: `g${i}` }));
-      await tx.roleBindings.insert(bindingRow(askerBinding(root), asker.identityUid, owner, { accepted: true }));
+      await tx.table(groupKind).insert(groupRow(root, { name: `g${i}` }));
+      await tx
+        .table(roleBindingKind)
+        .insert(bindingRow(askerBinding(root), asker.identityUid, owner, { accepted: true }));
       const joined = i === roots.length - 1 ? { accepted: true } : {};
       for (const [j, role] of [viewer, editor].entries())
-        await tx.roleBindings.insert(bindingRow(childUid(root, 0x7000 + j), person, role, joined));
+        await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 0x7000 + j), person, role, joined));
     }
   });
 });
@@ -71,9 +80,11 @@ test("ListAccess ends, and neither skips nor repeats, while rights come and go",
   let present = true;
   const { all } = await readAll("ListAccess", { identity: person, pageSize: 3 }, async () => {
     await platform.store.write(async (tx) => {
-      if (present) await tx.roleBindings.delete(askerBinding(flipped));
+      if (present) await tx.table(roleBindingKind).delete(askerBinding(flipped));
       else
-        await tx.roleBindings.insert(bindingRow(askerBinding(flipped), asker.identityUid, owner, { accepted: true }));
+        await tx
+          .table(roleBindingKind)
+          .insert(bindingRow(askerBinding(flipped), asker.identityUid, owner, { accepted: true }));
     });
     present = !present;
   });
@@ -86,7 +97,9 @@ test("ListAccess ends, and neither skips nor repeats, while rights come and go",
   );
   await platform.store.write(async (tx) => {
     if (!present)
-      await tx.roleBindings.insert(bindingRow(askerBinding(flipped), asker.identityUid, owner, { accepted: true }));
+      await tx
+        .table(roleBindingKind)
+        .insert(bindingRow(askerBinding(flipped), asker.identityUid, owner, { accepted: true }));
   });
 });
 
@@ -95,17 +108,17 @@ test("ListSubjects ends, and neither skips nor repeats, while subjects come and 
   const team = childUid(root, 1);
   const robots = Array.from({ length: 60 }, (_, i) => childUid(root, 0x100 + i));
   await platform.store.write(async (tx) => {
-    await tx.groups.insert(groupRow(team, { name: "team" }));
+    await tx.table(groupKind).insert(groupRow(team, { name: "team" }));
     const capabilities = buildCapabilitySet(["repo.list"]);
     for (const [i, uid] of robots.entries()) {
-      await tx.identities.insert(identityRow(uid, { name: `robot${i}` }));
-      await tx.roleBindings.insert(bindingRow(childUid(team, 0x5000 + i), uid, viewer));
+      await tx.table(identityKind).insert(identityRow(uid, { name: `robot${i}` }));
+      await tx.table(roleBindingKind).insert(bindingRow(childUid(team, 0x5000 + i), uid, viewer));
     }
     for (let j = 0; j < 700; j++) {
       const role = childUid(root, 0x20000 + j);
-      await tx.roles.insert(roleRow(role, { groupUid: root, name: `r${j}`, capabilities }));
+      await tx.table(roleKind).insert(roleRow(role, { groupUid: root, name: `r${j}`, capabilities }));
       for (const at of [root, team])
-        await tx.roleBindings.insert(bindingRow(childUid(at, 0x30000 + j), robots[30] as string, role));
+        await tx.table(roleBindingKind).insert(bindingRow(childUid(at, 0x30000 + j), robots[30] as string, role));
     }
   });
   for (const pageSize of [1, 5, 200]) {
@@ -116,15 +129,17 @@ test("ListSubjects ends, and neither skips nor repeats, while subjects come and 
       async (page) => {
         const n = (page * 7) % 20;
         await platform.store.write(async (tx) => {
-          if (there) await tx.roleBindings.delete(childUid(team, 0x5000 + n));
+          if (there) await tx.table(roleBindingKind).delete(childUid(team, 0x5000 + n));
           else
-            await tx.roleBindings.insert(
-              bindingRow(
-                childUid(team, 0x5000 + (((page - 1) * 7) % 20)),
-                robots[((page - 1) * 7) % 20] as string,
-                viewer,
-              ),
-            );
+            await tx
+              .table(roleBindingKind)
+              .insert(
+                bindingRow(
+                  childUid(team, 0x5000 + (((page - 1) * 7) % 20)),
+                  robots[((page - 1) * 7) % 20] as string,
+                  viewer,
+                ),
+              );
         });
         there = !there;
       },
@@ -134,8 +149,8 @@ test("ListSubjects ends, and neither skips nor repeats, while subjects come and 
     for (const uid of robots.slice(20)) assert.ok(uids.includes(uid), uid);
     await platform.store.write(async (tx) => {
       for (let i = 0; i < 20; i++) {
-        if ((await tx.roleBindings.find(childUid(team, 0x5000 + i))) === undefined)
-          await tx.roleBindings.insert(bindingRow(childUid(team, 0x5000 + i), robots[i] as string, viewer));
+        if ((await tx.table(roleBindingKind).find(childUid(team, 0x5000 + i))) === undefined)
+          await tx.table(roleBindingKind).insert(bindingRow(childUid(team, 0x5000 + i), robots[i] as string, viewer));
       }
     });
   }
@@ -177,7 +192,7 @@ test("ListAccess lists the mappings of a person whom the caller knows, however m
   const provider = childUid(last, 0x10);
   const member = personUid("https://l.example", "member");
   await platform.store.write(async (tx) => {
-    await tx.identityProviders.insert({
+    await tx.table(identityProviderKind).insert({
       ...{ uid: provider, groupUid: last, name: "provider", description: "", defaultRole: viewer },
       oidc: { issuer: "https://acme.example", clientId: "acme" },
       sealedSecret: "",
@@ -185,10 +200,10 @@ test("ListAccess lists the mappings of a person whom the caller knows, however m
       createTimeMs: 1_000,
       updateTimeMs: 1_000,
     });
-    await tx.identities.insert(identityRow(member, { name: "member", providerUid: provider }));
-    await tx.roleBindings.insert(bindingRow(childUid(last, 0x7800), member, viewer, { accepted: true }));
+    await tx.table(identityKind).insert(identityRow(member, { name: "member", providerUid: provider }));
+    await tx.table(roleBindingKind).insert(bindingRow(childUid(last, 0x7800), member, viewer, { accepted: true }));
     const mapping = { uid: childUid(provider, 0x30), providerUid: provider, externalGroupId: "x", scope: last };
-    await tx.groupMappings.insert({ ...mapping, roleUid: viewer, createTimeMs: 1_000 });
+    await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, createTimeMs: 1_000 });
   });
   const there = await readAll("ListAccess", { identity: member, group: last });
   const everywhere = await readAll("ListAccess", { identity: member });

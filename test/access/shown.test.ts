@@ -5,6 +5,12 @@ import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid } from "../../src/kernel/ids.js";
 import type { Principal } from "../../src/kernel/principal.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { principalOf } from "../support/in-process.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { type OpenedPlatform, openPlatform } from "./platform.js";
@@ -32,9 +38,10 @@ before(async () => {
       [team, "secret-team"],
       [other, "bees"],
     ] as const)
-      await tx.groups.insert(groupRow(uid, { name }));
-    for (const uid of [asker.identityUid, person]) await tx.identities.insert(identityRow(uid, { name: "somebody" }));
-    await tx.identityProviders.insert({
+      await tx.table(groupKind).insert(groupRow(uid, { name }));
+    for (const uid of [asker.identityUid, person])
+      await tx.table(identityKind).insert(identityRow(uid, { name: "somebody" }));
+    await tx.table(identityProviderKind).insert({
       ...{ uid: provider, groupUid: root, name: "provider", description: "", defaultRole: viewer },
       oidc: { issuer: "https://acme.example", clientId: "acme" },
       sealedSecret: "",
@@ -42,27 +49,27 @@ before(async () => {
       createTimeMs: 1_000,
       updateTimeMs: 1_000,
     });
-    await tx.identities.insert(identityRow(member, { name: "member", providerUid: provider }));
+    await tx.table(identityKind).insert(identityRow(member, { name: "member", providerUid: provider }));
     const hidden = childUid(root, 0x60);
-    await tx.roles.insert(
-      roleRow(hidden, { groupUid: root, name: "hidden", capabilities: buildCapabilitySet(["repo.delete"]) }),
-    );
+    await tx
+      .table(roleKind)
+      .insert(roleRow(hidden, { groupUid: root, name: "hidden", capabilities: buildCapabilitySet(["repo.delete"]) }));
     const repoOnly = childUid(root, 0x61);
-    await tx.roles.insert(
-      roleRow(repoOnly, { groupUid: root, name: "repos", capabilities: buildCapabilitySet(["repo.list"]) }),
-    );
+    await tx
+      .table(roleKind)
+      .insert(roleRow(repoOnly, { groupUid: root, name: "repos", capabilities: buildCapabilitySet(["repo.list"]) }));
     const auditor = childUid(root, 0x62);
     const audits = ["role_bindings.list", "identity_providers.list"];
-    await tx.roles.insert(
-      roleRow(auditor, { groupUid: root, name: "auditor", capabilities: buildCapabilitySet(audits) }),
-    );
-    await tx.groupMappings.insert({
+    await tx
+      .table(roleKind)
+      .insert(roleRow(auditor, { groupUid: root, name: "auditor", capabilities: buildCapabilitySet(audits) }));
+    await tx.table(groupMappingKind).insert({
       uid: childUid(provider, 0x30),
       ...{ providerUid: provider, externalGroupId: "x", scope: root, roleUid: hidden, createTimeMs: 1_000 },
     });
     let n = 0x7000;
     const bind = (identity: string, role: string, at: string, values: object = {}) =>
-      tx.roleBindings.insert(bindingRow(childUid(at, n++), identity, role, values));
+      tx.table(roleBindingKind).insert(bindingRow(childUid(at, n++), identity, role, values));
     await bind(asker.identityUid, owner, root, { automatic: true });
     await bind(person, viewer, root, { accepted: true });
     await bind(person, viewer, team);
@@ -71,7 +78,7 @@ before(async () => {
       [robot, repoOnly],
       [childUid(root, 0x21), auditor],
     ] as const) {
-      await tx.identities.insert(identityRow(uid, { name: "robot" }));
+      await tx.table(identityKind).insert(identityRow(uid, { name: "robot" }));
       await bind(uid, role, root);
     }
   });

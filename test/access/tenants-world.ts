@@ -4,6 +4,14 @@ import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid } from "../../src/kernel/ids.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { buildRepo } from "../../src/registry/repos/repo.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { principalOf } from "../support/in-process.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
@@ -92,25 +100,25 @@ export async function openTenants(hasB: boolean): Promise<OpenedPlatform> {
 function bindIn(tx: Tx, group: string, n: number) {
   let next = n;
   return (identity: string, role: string, values: object = {}, at = group) =>
-    tx.roleBindings.insert(bindingRow(childUid(at, next++), identity, role, values));
+    tx.table(roleBindingKind).insert(bindingRow(childUid(at, next++), identity, role, values));
 }
 
 // One of everything. Names begin alike in both organisations.
 async function fill(tx: Tx, uids: typeof a, name: string): Promise<void> {
   const { root, team, inner, beside, provider } = uids;
   for (const [i, uid] of [root, team, inner, beside].entries())
-    await tx.groups.insert(groupRow(uid, { name: `ac ${name} ${i}` }));
+    await tx.table(groupKind).insert(groupRow(uid, { name: `ac ${name} ${i}` }));
   const roleOf = (capabilities: readonly string[], groupUid: string) => ({
     ...{ groupUid, name: `ac ${name} role` },
     capabilities: buildCapabilitySet(capabilities),
   });
-  await tx.roles.insert(roleRow(uids.role, roleOf(["groups.list", "repo.delete"], root)));
-  await tx.roles.insert(roleRow(uids.teamRole, roleOf(["role_bindings.list"], team)));
+  await tx.table(roleKind).insert(roleRow(uids.role, roleOf(["groups.list", "repo.delete"], root)));
+  await tx.table(roleKind).insert(roleRow(uids.teamRole, roleOf(["role_bindings.list"], team)));
   const workload = { name: `ac ${name} workload`, relation: 1 };
   const claimMatch = { issuer: "https://issuer.example", subject: name, audience: name };
-  await tx.identities.insert(identityRow(uids.workload, { ...workload, relationship: { claimMatch } }));
-  await tx.identities.insert(identityRow(uids.rootWorkload, { ...workload, relationship: { claimMatch } }));
-  await tx.identityProviders.insert({
+  await tx.table(identityKind).insert(identityRow(uids.workload, { ...workload, relationship: { claimMatch } }));
+  await tx.table(identityKind).insert(identityRow(uids.rootWorkload, { ...workload, relationship: { claimMatch } }));
+  await tx.table(identityProviderKind).insert({
     ...{ uid: provider, groupUid: root, name: `ac ${name} provider`, description: "", defaultRole: uids.role },
     oidc: { issuer: `https://${name}.example`, clientId: name },
     sealedSecret: "",
@@ -118,18 +126,18 @@ async function fill(tx: Tx, uids: typeof a, name: string): Promise<void> {
     ...TIMES,
   });
   const mapping = { uid: uids.mapping, providerUid: provider, externalGroupId: `${name} directory`, scope: root };
-  await tx.groupMappings.insert({ ...mapping, roleUid: viewer, createTimeMs: 1_000 });
+  await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, createTimeMs: 1_000 });
   for (const [uid, groupUid, roleUid] of [
     [uids.invite, team, uids.teamRole],
     [uids.rootInvite, root, owner],
   ] as const) {
     const invite = { uid, groupUid, roleUid, email: `${name}@example.com`, singleUse: true, createdBy: "" };
     const key = { keyId: root.slice(-8) + uid.slice(-8), codeHash: "", expireTimeMs: 4_000_000_000_000 };
-    await tx.groupInvites.insert({ ...invite, ...key, ...TIMES });
+    await tx.table(groupInviteKind).insert({ ...invite, ...key, ...TIMES });
   }
-  await tx.repos.insert(
-    buildRepo(team, `ac-${name}`, { ids: { newUid: () => uids.repo, newId: () => "" }, nowMs: 1_000 }),
-  );
+  await tx
+    .table(repoKind)
+    .insert(buildRepo(team, `ac-${name}`, { ids: { newUid: () => uids.repo, newId: () => "" }, nowMs: 1_000 }));
   const bind = bindIn(tx, team, 0x7000);
   await bind(uids.workload, uids.teamRole);
   await bind(uids.workload, editor, {}, root);
@@ -149,13 +157,13 @@ async function fillCallers(tx: Tx): Promise<void> {
   const bind = bindIn(tx, a.root, 0x9000);
   for (const uid of new Set(Object.values(callers).map(({ identityUid }) => identityUid))) {
     if (uid === people.member) continue;
-    await tx.identities.insert(
-      identityRow(uid, { name: "somebody", email: uid.includes("/") ? "" : "one@example.com" }),
-    );
+    await tx
+      .table(identityKind)
+      .insert(identityRow(uid, { name: "somebody", email: uid.includes("/") ? "" : "one@example.com" }));
   }
-  await tx.identities.insert(identityRow(people.joined, { name: "joined", email: "joined@example.com" }));
+  await tx.table(identityKind).insert(identityRow(people.joined, { name: "joined", email: "joined@example.com" }));
   const member = { name: "member", email: "member@example.com", providerUid: a.provider };
-  await tx.identities.insert(identityRow(people.member, member));
+  await tx.table(identityKind).insert(identityRow(people.member, member));
   await bind(callers.owner.identityUid, owner, { automatic: true });
   await bind(callers.viewer.identityUid, viewer, { accepted: true });
   await bind(callers["viewer of the team"].identityUid, viewer, { accepted: true }, a.team);
@@ -166,10 +174,10 @@ async function fillCallers(tx: Tx): Promise<void> {
 // B is full of what A must not see: of its own, and about the people whom both have bound.
 async function fillB(tx: Tx): Promise<void> {
   for (const uid of [people.plain, people.pending, people.ownerOfB, people.inTeam]) {
-    await tx.identities.insert(identityRow(uid, { name: "ac registered", email: "registered@example.com" }));
+    await tx.table(identityKind).insert(identityRow(uid, { name: "ac registered", email: "registered@example.com" }));
   }
   const foreign = { name: "ac foreign", email: "foreign@example.com", providerUid: b.provider };
-  await tx.identities.insert(identityRow(people.foreign, foreign));
+  await tx.table(identityKind).insert(identityRow(people.foreign, foreign));
   await fill(tx, b, "bees");
   await bindIn(tx, b.root, 0x9000)(people.ownerOfB, owner, { automatic: true });
 }

@@ -4,6 +4,14 @@ import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../src/kernel/ids.js";
 import { buildRepo } from "../../src/registry/repos/repo.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import type { Store } from "../../src/store/store.js";
 import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
@@ -70,7 +78,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     const [uid, name] = [newUid(parent), pick(NAMES)];
     if (parent === undefined) roots.push(uid);
     world.groups.set(uid, name);
-    await tx.groups.insert(groupRow(uid, { name }));
+    await tx.table(groupKind).insert(groupRow(uid, { name }));
     return uid;
   }
 
@@ -86,7 +94,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     world.identities.set(uid, identity);
     const { name, email, provider, isDeleting, notBefore } = identity;
     const rows = { name, email, providerUid: provider ?? null, notBefore, deleteTimeMs: isDeleting ? START_MS : null };
-    await tx.identities.insert(identityRow(uid, rows));
+    await tx.table(identityKind).insert(identityRow(uid, rows));
     return uid;
   }
 
@@ -96,7 +104,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     const name = `role ${world.roles.size}`;
     world.roles.set(uid, { name, capabilities: new Set(capabilities) });
     const row = { name, groupUid: group ?? null, capabilities: buildCapabilitySet(capabilities) };
-    await tx.roles.insert(roleRow(uid, row));
+    await tx.table(roleKind).insert(roleRow(uid, row));
   }
 
   function drawCapabilities(): string[] {
@@ -130,23 +138,23 @@ export async function createWorld(store: Store, random: Random, needed: readonly
 
   async function bind(tx: Tx, binding: ModelBinding): Promise<void> {
     const { identity, role, group, origin, pending } = binding;
-    if (await tx.roleBindings.findSame(group, identity, role)) return;
+    if (await tx.table(roleBindingKind).findSame(group, identity, role)) return;
     const uid = newUid(group);
     world.bindings.set(uid, binding);
     const values = { automatic: origin === "created", accepted: origin === "joined", pending };
-    await tx.roleBindings.insert(bindingRow(uid, identity, role, values));
+    await tx.table(roleBindingKind).insert(bindingRow(uid, identity, role, values));
   }
 
   async function dropBinding(tx: Tx, uid: string): Promise<void> {
     world.bindings.delete(uid);
-    await tx.roleBindings.delete(uid);
+    await tx.table(roleBindingKind).delete(uid);
   }
 
   async function addProvider(tx: Tx, root: string): Promise<string> {
     const uid = newUid(root);
     const provider = { name: pick(NAMES), role: pickRole(root) };
     world.providers.set(uid, provider);
-    await tx.identityProviders.insert({
+    await tx.table(identityProviderKind).insert({
       ...{ uid, groupUid: root, name: provider.name, description: "", defaultRole: provider.role },
       oidc: { issuer: "https://login.example", clientId: "id" },
       sealedSecret: "",
@@ -162,14 +170,14 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     world.mappings.set(uid, mapping);
     const { externalGroup, role } = mapping;
     const row = { uid, providerUid: provider, externalGroupId: externalGroup, roleUid: role, scope };
-    await tx.groupMappings.insert({ ...row, createTimeMs: START_MS });
+    await tx.table(groupMappingKind).insert({ ...row, createTimeMs: START_MS });
   }
 
   async function addInvite(tx: Tx, group: string): Promise<void> {
     const [uid, role, isLive] = [newUid(group), pickRole(group), chance(0.7)];
     const email = chance(0.5) ? "somebody@example.com" : "";
     world.invites.set(uid, { role, email, isLive });
-    await tx.groupInvites.insert({
+    await tx.table(groupInviteKind).insert({
       ...{ uid, groupUid: group, roleUid: role, email, singleUse: chance(0.5), createdBy: "" },
       ...{ keyId: text(DIGITS, 16, 16), codeHash: "" },
       expireTimeMs: isLive ? Number.MAX_SAFE_INTEGER : START_MS,
@@ -182,12 +190,12 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     if ([...world.repos].some(([uid, other]) => other === name && parentOf(uid) === group)) return;
     const row = { ...buildRepo(group, name, { ids: { newUid, newId: () => "" }, nowMs: START_MS }) };
     world.repos.set(row.uid, name);
-    await tx.repos.insert(row);
+    await tx.table(repoKind).insert(row);
   }
 
   const removeIdentity = async (tx: Tx, uid: string) => {
     world.identities.delete(uid);
-    await tx.identities.delete(uid);
+    await tx.table(identityKind).delete(uid);
   };
 
   const changes: readonly ((tx: Tx) => Promise<void>)[] = [
@@ -206,7 +214,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
       const before = world.roles.get(uid);
       if (before === undefined) return;
       world.roles.set(uid, { ...before, capabilities: new Set(capabilities) });
-      await tx.roles.update(uid, { capabilities: buildCapabilitySet(capabilities) }, START_MS);
+      await tx.table(roleKind).update(uid, { capabilities: buildCapabilitySet(capabilities) }, START_MS);
     },
     // Somebody is being deleted, or an identity comes in the place of one.
     async (tx) => {
@@ -222,18 +230,18 @@ export async function createWorld(store: Store, random: Random, needed: readonly
       const before = world.identities.get(uid);
       if (before === undefined) return;
       world.identities.set(uid, { ...before, isDeleting: true, provider: undefined });
-      await tx.identities.markDeleted(uid, START_MS);
+      await tx.table(identityKind).markDeleted(uid, START_MS);
     },
     async (tx) => {
       const uid = pick([...world.mappings.keys()]);
       world.mappings.delete(uid);
-      await tx.groupMappings.delete(uid);
+      await tx.table(groupMappingKind).delete(uid);
       await addMapping(tx, pick([...world.providers.keys()]));
     },
     async (tx) => {
       const uid = pick([...world.invites.keys()]);
       world.invites.delete(uid);
-      await tx.groupInvites.delete(uid);
+      await tx.table(groupInviteKind).delete(uid);
       await addInvite(tx, pick(groupsOf()));
     },
     // A pending binding is accepted.
@@ -241,7 +249,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
       const [uid, binding] = [...world.bindings].find(([, { pending }]) => pending) ?? [];
       if (uid === undefined || binding === undefined) return;
       world.bindings.set(uid, { ...binding, pending: false });
-      await tx.roleBindings.acceptOne(uid);
+      await tx.table(roleBindingKind).acceptOne(uid);
     },
   ];
   const droppable = () =>

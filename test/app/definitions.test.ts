@@ -5,10 +5,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { create, type DescMessage, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
-import { getTableConfig, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { is } from "drizzle-orm";
+import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { definitions } from "../../src/app/definitions.js";
 import { createPlatformServices, createResourceDeps, createStableServices } from "../../src/app/services.js";
-import { getRowsField, resourceCommands } from "../../src/cli/remote/iam/resource-commands.js";
+import { kinds as commandKinds } from "../../src/cli/remote/kinds.js";
 import { isOutputOnly } from "../../src/codec/field-behavior.js";
 import { groups } from "../../src/iam/groups/group.js";
 import { randomIds } from "../../src/kernel/ids.js";
@@ -23,17 +24,26 @@ import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipelin
 import { getRow } from "../../src/pipeline/resource/read.js";
 import { comparedColumns } from "../../src/store/check/advisory-values.js";
 import { rootColumns } from "../../src/store/check/counters.js";
-import { readSqlite, tables } from "../../src/store/check/database.js";
+import { primaryKeyOf, readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
-import { createUidCheck, findReferences, outliving } from "../../src/store/check/references.js";
+import { createUidCheck, findReferences, findUndeclared, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
-import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
-import { countedKinds, listedKinds } from "../../src/store/lists/kinds.js";
-import { defineListedKind, type ListedKind } from "../../src/store/lists/resource.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { type SubscriptionRow, subscriptionKind } from "../../src/store/iam/subscriptions.js";
+import { declareKind, defineKind, usualSorts } from "../../src/store/kind.js";
+import { countedKinds, kinds } from "../../src/store/kinds.js";
+import { countBelow } from "../../src/store/lists/counters.js";
+import { ListedTable } from "../../src/store/lists/listed-table.js";
+import type { ListedKind, ListedName } from "../../src/store/lists/resource.js";
+import { createQueries } from "../../src/store/sqlite/connection.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
+import { prepareNative } from "../../src/store/sqlite/native-statement.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
+import { columnOf, type Sql, type Statement, type Take } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
-import type { SubscriptionRow } from "../../src/store/tables/groups.js";
-import { schema } from "../../src/store/tables/schema-sqlite.js";
+import * as columns from "../../src/store/tables/columns-sqlite.js";
+import { defineTables } from "../../src/store/tables/schema.js";
+import { Transaction } from "../../src/store/transaction.js";
 import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createRouteTable } from "../../src/transport/rest/route-table.js";
 import { declareService, onlyMethod } from "../pipeline/declare.js";
@@ -73,30 +83,78 @@ const probes = defineResource({
   plural: "probes",
   type: "test.arbor.dev/Probe",
   message,
-  table: (tx) => tx.subscriptions,
+  kind: subscriptionKind,
   parent: {
     type: groups.type,
     onDelete: {
-      restrict: (tx, uid) => hasRows(tx.subscriptions, "groupUid", uid),
-      cascade: (tx, uid) => deleteRows(tx.subscriptions, "groupUid", uid),
+      restrict: (tx, uid) => hasRows(tx.table(subscriptionKind), "groupUid", uid),
+      cascade: (tx, uid) => deleteRows(tx.table(subscriptionKind), "groupUid", uid),
     },
   },
-  quota: { name: "subscriptions", createdBy: [createsInScope(createProbe)] },
+  createdBy: [createsInScope(createProbe)],
   stable,
-  sort: ["uid"],
   mutable: {},
 });
 const planted = [...definitions, probes];
 
-const probeTable = sqliteTable("probes", {
-  uid: text("uid").primaryKey(),
-  groupUid: text("group_uid").references(() => schema.groups.uid),
-  repoUid: text("repo_uid"),
-});
+// How it would be stored in a table of its own. The schema that the service opens databases with does not have it.
+const probeKey = "probes" as ListedName;
+const probeKind = defineKind(
+  declareKind({
+    number: 99,
+    key: probeKey,
+    name: "probes",
+    columns: (c, t) => ({
+      uid: c.str("uid").primaryKey(),
+      groupUid: c
+        .str("group_uid")
+        .notNull()
+        .references(() => t.groups.uid),
+      rootUid: c.str("root_uid").notNull(),
+      repoUid: c.str("repo_uid"),
+      tagUid: c.str("tag_uid"),
+      name: c.str("name").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    }),
+    indexes: (c, t) => [c.index("probes_repo").on(t.repoUid)],
+    parent: "groupUid",
+    sorts: usualSorts,
+    references: { repoUid: { to: "repos" } },
+  }),
+);
+const plantedSchema = defineTables(columns, [...kinds, probeKind]);
+const probeTable = plantedSchema[probeKey];
+
+/** A transaction on a database of the planted schema. */
+function openPlanted(t: TestContext): Transaction {
+  const db = openDatabase(":memory:");
+  t.after(() => void db.close());
+  for (const table of [probeTable, plantedSchema.counters]) {
+    const { name, columns, indexes } = getTableConfig(table);
+    const types = columns.map((column) => `${column.name} ${column.getSQLType()}`);
+    const key = primaryKeyOf(table).map((column) => column.name);
+    db.exec(`CREATE TABLE ${name} (${types}, PRIMARY KEY (${key}))`);
+    for (const { config } of indexes) {
+      db.exec(`CREATE INDEX ${config.name} ON ${name} (${config.columns.map((one) => "name" in one && one.name)})`);
+    }
+  }
+  return new Transaction({
+    counterSlots: 1,
+    changedRows: 0,
+    nowMs: async () => 0,
+    async rows<Params extends object, Row, T>(one: Statement<Params, Row>, params: Params, take?: Take<Row, T>) {
+      const query = one.build(createQueries(db) as unknown as Sql, plantedSchema);
+      const rows = prepareNative(db, query, () => {})(params) as Row[];
+      return take === undefined ? (rows as T) : take(rows);
+    },
+  });
+}
 
 // Columns whose name says that they name a row, and which no check reads.
-function findUnchecked(of: typeof tables): string[] {
-  const known = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns, ...comparedColumns];
+function findUnchecked(of: typeof tables, more: readonly AnySQLiteColumn[] = []): string[] {
+  const read = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns, ...comparedColumns];
+  const known = [...read, ...more];
   return of.flatMap((table) => {
     const { name, columns } = getTableConfig(table);
     const unknown = columns.filter((column) => column.name.endsWith("_uid") && !known.includes(column));
@@ -104,22 +162,62 @@ function findUnchecked(of: typeof tables): string[] {
   });
 }
 
-function findWithoutCommand(of: typeof definitions): string[] {
-  const commands = resourceCommands.map(({ methods }) => methods.list && getRowsField(methods.list).message);
-  return of.filter((one) => one.type.startsWith("iam.") && !commands.includes(one.message)).map(({ plural }) => plural);
+/** What the table of the command line says otherwise than the definitions of stored kinds. */
+async function compareCommands(of: typeof definitions): Promise<string[]> {
+  const found: string[] = [];
+  for (const { displayName, plural, kind, parent, stable } of of) {
+    if (kind === undefined) continue;
+    const row = commandKinds.find((one) => one.kind === displayName);
+    if (row === undefined) {
+      found.push(`${plural}: no commands`);
+      continue;
+    }
+    const { typeName } = await row.load();
+    if (typeName.replace(".v2beta1.", ".v2.") !== stable?.typeName || !typeName.endsWith(`.${row.service}`))
+      found.push(`${plural}: the service ${typeName}`);
+    const parents = of.filter(({ type }) => type === parent?.type).map((one) => one.displayName);
+    if (parents.join() !== row.parents.join()) found.push(`${plural}: the parents ${row.parents.join()}`);
+    if ((row.isNamed ?? false) !== "name" in kind.sorts) found.push(`${plural}: whether they have names`);
+  }
+  return found;
 }
 
 async function openStore(t: TestContext, directory = tempDir()): Promise<Store> {
   const store = openSqlite({ directory });
   t.after(() => store.close());
   await store.write(async (tx) => {
-    await tx.groups.insert(groupRow(root));
-    await tx.subscriptions.insert(probe);
+    await tx.table(groupKind).insert(groupRow(root));
+    await tx.table(subscriptionKind).insert(probe);
   });
   return store;
 }
 
 describe("a planted kind", () => {
+  it("has a table with the indexes of its orders, and those that it declares", () => {
+    assert.deepEqual(
+      getTableConfig(probeTable).indexes.map(({ config }) => config.name),
+      ["probes_by_name", "probes_by_created_at", "probes_by_updated_at", "probes_children", "probes_repo"],
+    );
+    assert.deepEqual(Object.keys(plantedSchema).slice(kinds.length, kinds.length + 1), ["probes"]);
+  });
+
+  it("has rows of the class of all kinds, which are listed in its orders and counted", async (t) => {
+    const tx = openPlanted(t);
+    const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
+    const rows = ["b", "c", "a"].map((name, i) => ({
+      ...{ uid: childUid(root, i + 1), groupUid: root, repoUid: null, tagUid: null, name },
+      ...times,
+    }));
+    for (const row of rows) await tx.table(probeKind).insert(row);
+    assert.ok(tx.table(probeKind) instanceof ListedTable);
+    assert.deepEqual(await tx.table(probeKind).find(rows[0]?.uid ?? ""), rows[0]);
+    const order = { field: "name", descending: false };
+    const page = await tx.table(probeKind).list({ visible: [root], filter: {}, order, skip: 0, limit: 2 });
+    assert.deepEqual([page.rows.map(({ name }) => name), page.total], [["a", "b"], 3]);
+    await tx.table(probeKind).delete(rows[1]?.uid ?? "");
+    assert.equal(await countBelow(tx, probeKind, root), 2);
+  });
+
   it("keeps its parent from being deleted", async (t) => {
     const store = await openStore(t);
     const guard = async (all: typeof definitions) => store.read((tx) => guardDelete(all, groups, root, tx, 2_000));
@@ -135,7 +233,7 @@ describe("a planted kind", () => {
     const store = await openStore(t);
     const left = await store.write(async (tx) => {
       await cascadeDelete([probes], groups, root, tx);
-      return tx.subscriptions.find(probe.uid);
+      return tx.table(subscriptionKind).find(probe.uid);
     });
     assert.equal(left, undefined);
   });
@@ -163,22 +261,22 @@ describe("a planted kind", () => {
 
   it("is counted by the counters of the kind that names its quota, which is the only one", () => {
     assert.deepEqual([...countedKinds.keys()].toSorted(), [...organisationQuotas].toSorted());
-    const counting = listedKinds.filter(({ quota }) => quota !== undefined);
+    const counting = kinds.filter(({ quota }) => quota !== undefined);
     assert.equal(counting.length, countedKinds.size);
-    const declared = definitions.flatMap(({ quota }) => (quota ? [quota.name] : []));
+    const declared = definitions.flatMap(({ kind }) => kind?.quota ?? []);
     assert.deepEqual(declared.toSorted(), [...countedKinds.keys()].toSorted());
   });
 
   it("is checked by `arbor check`: its uids, its foreign keys, and that no other column names a row", async (t) => {
     const directory = tempDir();
     const store = await openStore(t, directory);
-    await store.write((tx) => tx.subscriptions.insert({ ...probe, uid: childUid(rootUid(2), 1) }));
-    const kind = defineListedKind(99, { table: "subscriptions", parent: "groupUid", sorts: {} });
+    await store.write((tx) => tx.table(subscriptionKind).insert({ ...probe, uid: childUid(rootUid(2), 1) }));
+    const kind: ListedKind = { ...subscriptionKind, counter: 99 };
     const db = readSqlite(directory);
     t.after(() => db.close());
     const find = async (kinds: readonly ListedKind[]) =>
       (await runCheck(createUidCheck(kinds), db, () => {})).findings.length;
-    assert.equal(await find(listedKinds.filter(({ table }) => table !== subscriptionKind.table)), 0);
+    assert.equal(await find(kinds.filter(({ table }) => table !== subscriptionKind.table)), 0);
     assert.equal(await find([kind]), 1);
 
     const found = findReferences([...tables, probeTable]).filter(({ from }) => from.table === probeTable);
@@ -186,19 +284,32 @@ describe("a planted kind", () => {
       found.map(({ from, to }) => [from.name, to.name]),
       [["group_uid", "uid"]],
     );
+    const [undeclared] = findUndeclared({ ...probeKind, table: () => probeTable }, plantedSchema);
+    assert.deepEqual([undeclared?.from, undeclared?.to], [columnOf(probeTable, "repoUid"), plantedSchema.repos.uid]);
     assert.deepEqual(findUnchecked(tables), []);
-    assert.deepEqual(findUnchecked([...tables, probeTable]), ["probes.repo_uid"]);
+    const known = [probeTable.rootUid, columnOf(probeTable, "repoUid")];
+    assert.deepEqual(findUnchecked([...tables, probeTable], known), ["probes.tag_uid"]);
   });
 
   it("is copied by `arbor copy`, after what it refers to", () => {
-    const names = describeTables([probeTable, ...tables]).map(({ name }) => name);
+    const others = Object.values(plantedSchema as object).filter((one) => is(one, SQLiteTable) && one !== probeTable);
+    const names = describeTables([probeTable, ...others]).map(({ name }) => name);
     assert.ok(names.indexOf("probes") > names.indexOf("groups"));
     assert.equal(names.length, tables.length + 1);
   });
 
-  it("is missed among the commands where it belongs to iam", () => {
-    assert.deepEqual(findWithoutCommand(definitions), []);
-    assert.deepEqual(findWithoutCommand([...definitions, { ...probes, type: "iam.arbor.dev/Probe" }]), ["probes"]);
+  it("is compared with the table of the command line", async () => {
+    assert.deepEqual(await compareCommands(definitions), []);
+    assert.equal(commandKinds.length, definitions.filter(({ kind }) => kind !== undefined).length);
+    assert.deepEqual(await compareCommands(planted), ["probes: no commands"]);
+    const changed = definitions.map((one) =>
+      one === groups ? { ...one, stable, parent: undefined, kind: { sorts: {} } } : one,
+    );
+    assert.deepEqual(await compareCommands(changed as typeof definitions), [
+      "groups: the service chainguard.platform.iam.v2beta1.GroupsService",
+      "groups: the parents group",
+      "groups: whether they have names",
+    ]);
   });
 
   it("is served under its stable name", () => {
@@ -260,7 +371,7 @@ describe("the kinds of the contract", () => {
   });
 
   it("have the quotas of the settings, one kind each, under one display name", () => {
-    const named = definitions.flatMap(({ quota, plural }) => (quota ? [[quota.name, plural] as const] : []));
+    const named = definitions.flatMap(({ kind, plural }) => (kind?.quota ? [[kind.quota, plural] as const] : []));
     const expected = organisationQuotas.map((name) => [name, quotas[name].displayName] as const);
     assert.deepEqual(named.toSorted(), expected.toSorted());
   });
@@ -279,9 +390,11 @@ function platform(): ServedService[] {
 it("every kind of listed rows is in the list of all kinds, under a number of its own", () => {
   const files = readdirSync("src/store", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const declared = files.flatMap((name) =>
-    [...readFileSync(join("src/store", name), "utf8").matchAll(/defineListedKind\((\d+)/g)].map(([, id]) => Number(id)),
+    [...readFileSync(join("src/store", name), "utf8").matchAll(/declareKind\(\{\s*number: (\d+)/g)].map(([, id]) =>
+      Number(id),
+    ),
   );
-  const listed = listedKinds.map(({ counter }) => counter / 8);
+  const listed = kinds.map(({ counter }) => counter / 8);
   assert.deepEqual(listed.toSorted(), declared.toSorted());
   assert.equal(new Set(listed).size, listed.length);
 });

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDatabaseMetrics } from "../../src/app/database-metrics.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import type { Store } from "../../src/store/store.js";
 import type { EventDeliveryRow, EventPositionRow } from "../../src/store/tables/events.js";
 import { createRenderer } from "../../src/telemetry/metrics/renderer.js";
@@ -39,7 +41,7 @@ export function testEventMetrics(open: () => Promise<Store>): void {
     const subscribe = (position: Partial<EventPositionRow>, waiting: readonly Partial<EventDeliveryRow>[] = []) =>
       store.write(async (tx) => {
         const uid = `${root}/${(++count).toString(16).padStart(16, "0")}`;
-        await tx.subscriptions.insert({ uid, groupUid: root, sink: "https://a.example/", ...times });
+        await tx.table(subscriptionKind).insert({ uid, groupUid: root, sink: "https://a.example/", ...times });
         await tx.eventPositions.begin(uid, root, 2);
         const live = { seq: 2, state: "live", suspendReason: "", failingSinceMs: null } as const;
         await tx.eventPositions.change(uid, { ...live, ...position });
@@ -51,7 +53,7 @@ export function testEventMetrics(open: () => Promise<Store>): void {
         }
       });
     await store.write(async (tx) => {
-      await tx.groups.insert(groupRow(root));
+      await tx.table(groupKind).insert(groupRow(root));
       for (let seq = 1; seq <= 2; seq++) {
         await tx.audit.append(auditRow(root, { timeMs: NOW - 30 * MINUTE_MS + seq * MINUTE_MS }));
         const [row] = await tx.auditChain.listUnsealed(seq - 1, 1);

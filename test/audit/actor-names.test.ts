@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { type Harness, startHarness } from "../support/harness.js";
 
 describe("audit rows of callers who delete themselves", () => {
@@ -22,7 +23,7 @@ describe("audit rows of callers who delete themselves", () => {
     return { type, actorUid, subjectUid, actorName };
   }
   const exists = async (uid: string) =>
-    (await harness.app.installation.store.read((tx) => tx.identities.find(uid))) !== undefined;
+    (await harness.app.installation.store.read((tx) => tx.table(identityKind).find(uid))) !== undefined;
 
   for (const [name, email] of [
     ["Ann", "ann@acme.example"],

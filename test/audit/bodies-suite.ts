@@ -15,6 +15,8 @@ import { canonicalize, hashBody, type JsonFields, MAX_PART_BYTES } from "../../s
 import { randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
 import { createMethodTable, findBodyReaders, type UnaryEntry } from "../../src/pipeline/method-table.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import { isUnavailable, services } from "../contract/iam-methods.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
@@ -114,7 +116,7 @@ function testVersion({ name: versionName, steps, methods }: (typeof versions)[nu
     member = await world.harness.identity({ name: "Ann", email: "ann@acme.example" });
     await world.harness.bind((await world.harness.identity()).uid, "owner", world.root);
     await world.write(async (tx) => {
-      await tx.groups.update(world.root, { name: "acme.example" }, Date.now());
+      await tx.table(groupKind).update(world.root, { name: "acme.example" }, Date.now());
       const context = { ids: randomIds, nowMs: Date.now() };
       await verifyGroup(tx, world.root, undefined, context);
       // Some methods need what no role of an organisation has.
@@ -266,7 +268,7 @@ function testVersion({ name: versionName, steps, methods }: (typeof versions)[nu
       [world.child, 1],
     ] as const) {
       await world.write((tx) =>
-        tx.roleBindings.insert({
+        tx.table(roleBindingKind).insert({
           ...{ uid: randomIds.newUid(groupUid), groupUid, identityUid: elsewhere.uid, roleUid },
           ...{ automatic: false, accepted: true, pending: false, createTimeMs: 1, updateTimeMs: 1 },
         }),

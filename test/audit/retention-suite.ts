@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { readState, redeliverSince, resume, suspend } from "../../src/events/delivery/control.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import type { Store } from "../../src/store/store.js";
 import type { StoredAuditRow } from "../../src/store/tables/audit.js";
 import type { Tx } from "../../src/store/transaction.js";
@@ -72,9 +74,9 @@ export function retentionSuite(name: string, open: (clock: () => number) => Prom
       t.after(() => log.close());
       const uid = `${acme}/${"1".repeat(16)}`;
       await log.store.write(async (tx) => {
-        await tx.groups.insert(groupRow(acme));
+        await tx.table(groupKind).insert(groupRow(acme));
         const times = { createTimeMs: nowMs, updateTimeMs: nowMs };
-        await tx.subscriptions.insert({ uid, groupUid: acme, sink: "https://a.example/", ...times });
+        await tx.table(subscriptionKind).insert({ uid, groupUid: acme, sink: "https://a.example/", ...times });
         await tx.eventPositions.begin(uid, acme, 3);
         await tx.eventDeliveries.put({
           ...{ subscriptionUid: uid, seq: 2, subjectUid: acme, sinceMs: nowMs, nextTimeMs: nowMs, deadTimeMs: null },

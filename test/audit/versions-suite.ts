@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hashBody } from "../../src/kernel/audit-body.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import type { Store } from "../../src/store/store.js";
 import type { AuditRow, StoredAuditRow } from "../../src/store/tables/audit.js";
 import type { Tx } from "../../src/store/transaction.js";
@@ -26,10 +27,12 @@ export function versionsSuite(name: string, open: () => Promise<AttackedLog>): v
     before(async () => {
       ({ log, execute } = await open());
       await log.store.write(async (tx) => {
-        await tx.identities.insert(identityRow(ann, { name: "Ann", email: "ann@acme.example" }));
-        await tx.identities.insert(identityRow(bob, { name: "", email: "bob@acme.example", emailUnverified: "x@y" }));
-        await tx.identities.insert(identityRow(carol, { name: LONG }));
-        await tx.identities.insert(identityRow(nameless, { name: "", emailUnverified: "x@y" }));
+        await tx.table(identityKind).insert(identityRow(ann, { name: "Ann", email: "ann@acme.example" }));
+        await tx
+          .table(identityKind)
+          .insert(identityRow(bob, { name: "", email: "bob@acme.example", emailUnverified: "x@y" }));
+        await tx.table(identityKind).insert(identityRow(carol, { name: LONG }));
+        await tx.table(identityKind).insert(identityRow(nameless, { name: "", emailUnverified: "x@y" }));
       });
     });
     after(() => log.close());
@@ -131,7 +134,7 @@ export function versionsSuite(name: string, open: () => Promise<AttackedLog>): v
     test("the name is that of the time of the row", async () => {
       const root = rootUid(3);
       await log.append(auditRow(root, { actorUid: ann }));
-      await log.store.write((tx) => tx.identities.update(ann, { name: "Ann Smith" }, nowMs));
+      await log.store.write((tx) => tx.table(identityKind).update(ann, { name: "Ann Smith" }, nowMs));
       await log.append(auditRow(root, { actorUid: ann }));
       assert.deepEqual(
         (await rowsOf(root)).map(({ actorName }) => actorName),

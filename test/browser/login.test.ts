@@ -11,6 +11,8 @@ import { after, before, describe, test } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { takeHeadlessSession } from "../../src/issuer/oauth/headless.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import {
   alice,
   claimsOf,
@@ -257,7 +259,7 @@ for (const { provider, stripIss, sizes } of variants) {
       test(`a link brings an invite, ${name}`, () =>
         inBrowser(async (page, look) => {
           const group = `${organisation.group}/${randomBytes(8).toString("hex")}`;
-          await kit.store.write((tx) => tx.groups.insert(groupRow(group, { name: "builders" })));
+          await kit.store.write((tx) => tx.table(groupKind).insert(groupRow(group, { name: "builders" })));
           const invite = await inviteTo(kit, group, organisation.owner, { role: "owner" });
           const invited = codeRequest(newPkce().challenge, { redirect_uri: programUrl, invite, connection: "test" });
           await page.goto(oauth(invited));
@@ -273,7 +275,7 @@ for (const { provider, stripIss, sizes } of variants) {
           await page.waitForURL(`${programUrl}?**`);
           assert.ok(got.at(-1)?.get("code"));
           const bindings = await kit.store.read((tx) =>
-            tx.roleBindings.findByIdentity(personUid(kit.provider.issuer, "alice")),
+            tx.table(roleBindingKind).findByIdentity(personUid(kit.provider.issuer, "alice")),
           );
           assert.ok(bindings.some(({ groupUid }) => groupUid === group));
         }));
@@ -287,7 +289,7 @@ for (const { provider, stripIss, sizes } of variants) {
               [`kept ${name}`, `later ${name}`, name.padEnd(255, "x")].map(async (title) => {
                 const { group } = await kit.organisation(title, false);
                 const binding = bindingRow(randomIds.newUid(group), uid, builtinRoleUid("viewer"), { pending: true });
-                await kit.store.write((tx) => tx.roleBindings.insert(binding));
+                await kit.store.write((tx) => tx.table(roleBindingKind).insert(binding));
                 return binding.uid;
               }),
             );
@@ -308,7 +310,7 @@ for (const { provider, stripIss, sizes } of variants) {
             await page.keyboard.press("Enter");
             await page.waitForURL(`${programUrl}?**`);
             assert.deepEqual([got.length - count, got.at(-1)?.has("code")], [1, true]);
-            const left = await kit.store.read((tx) => tx.roleBindings.findByIdentity(uid));
+            const left = await kit.store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid));
             assert.deepEqual(
               new Map(left.map((row) => [row.uid, row.pending])),
               new Map([[offers[0], false] as const, [offers[1], true] as const].sort()),

@@ -15,6 +15,8 @@ import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { insertGroup, type Placed, populate } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { readDocument } from "../support/openapi/request.js";
@@ -68,8 +70,8 @@ before(async () => {
   groups.sibling = randomIds.newUid(groups.parent);
   const texts = { name: "n", text: "t" };
   [target, foreign] = await harness.app.installation.store.write(async (tx) => {
-    await tx.groups.insert(groupRow(groups.parent ?? ""));
-    await tx.groups.insert(groupRow(groups.sibling ?? ""));
+    await tx.table(groupKind).insert(groupRow(groups.parent ?? ""));
+    await tx.table(groupKind).insert(groupRow(groups.sibling ?? ""));
     return [await insertGroup(tx, groups.target ?? "", texts), await populate(tx, groups.foreign ?? "", texts)];
   });
   for (const caller of callers) {
@@ -320,7 +322,7 @@ describe("Auth.Delete", () => {
         assert.equal((await forget(client, uid, token)).code, "OK", client.name);
         for (const each of clients) assert.equal(await codeFor(each, token), "UNAUTHENTICATED", each.name);
         const { store } = harness.app.installation;
-        assert.deepEqual(await store.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
+        assert.deepEqual(await store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid)), []);
       }
       for (const token of tokens.values()) assert.equal(await codeFor(clients[0] as RawClient, token), "OK");
     });

@@ -2,6 +2,15 @@
 // all identities, one repo with all tags, one identity with as many bindings as it may have.
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits, type QuotaKind } from "../../src/kernel/quotas.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import type { Store } from "../../src/store/store.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { insertGroup, type Placed } from "../iam/populate.js";
@@ -45,35 +54,41 @@ export async function fillOrganisation(
   const { role, repo, identityProvider } = placed;
   const bound = randomIds.newUid(root);
   const relationship = { claimMatch: { issuer: "https://issuer.example", subject: "bound" } };
-  await store.write((tx) => tx.identities.insert(identityRow(bound, { relation: 1, relationship })));
-  await many(count("groups"), (tx, n) => tx.groups.insert(groupRow(childUid(top, n), { name: `group ${n}` })));
+  await store.write((tx) => tx.table(identityKind).insert(identityRow(bound, { relation: 1, relationship })));
+  await many(count("groups"), (tx, n) =>
+    tx.table(groupKind).insert(groupRow(childUid(top, n), { name: `group ${n}` })),
+  );
   const ofProvider = Math.floor(count("identities") / 2);
   const people: string[] = [];
   await many(count("identities") - ofProvider, (tx, n) =>
-    tx.identities.insert(identityRow(randomIds.newUid(top), { name: `identity ${n}`, relation: 1, relationship })),
+    tx
+      .table(identityKind)
+      .insert(identityRow(randomIds.newUid(top), { name: `identity ${n}`, relation: 1, relationship })),
   );
   await many(ofProvider, (tx, n) => {
     const uid = randomIds.newUid();
     people.push(uid);
-    return tx.identities.insert(identityRow(uid, { name: `person ${n}`, providerUid: identityProvider }));
+    return tx.table(identityKind).insert(identityRow(uid, { name: `person ${n}`, providerUid: identityProvider }));
   });
   await many(count("roles"), (tx, n) =>
-    tx.roles.insert(roleRow(randomIds.newUid(top), { groupUid: top, name: `role ${n}` })),
+    tx.table(roleKind).insert(roleRow(randomIds.newUid(top), { groupUid: top, name: `role ${n}` })),
   );
   const limit = count("identityBindings");
   await many(limit, (tx, n) => {
     const group = childUid(top, 1 + (n % count("groups")));
-    return tx.roleBindings.insert(
-      bindingRow(randomIds.newUid(group), bound, n <= count("groups") ? role : builtinRoleUid("viewer")),
-    );
+    return tx
+      .table(roleBindingKind)
+      .insert(bindingRow(randomIds.newUid(group), bound, n <= count("groups") ? role : builtinRoleUid("viewer")));
   });
   await many(count("bindings") - limit, (tx, n) => {
     const group = n % 2 === 0 ? top : childUid(top, 1 + (n % count("groups")));
     const roleUid = n % 3 === 0 ? role : builtinRoleUid("viewer");
-    return tx.roleBindings.insert(bindingRow(randomIds.newUid(group), people[n] ?? randomIds.newUid(), roleUid));
+    return tx
+      .table(roleBindingKind)
+      .insert(bindingRow(randomIds.newUid(group), people[n] ?? randomIds.newUid(), roleUid));
   });
   await many(count("invites"), (tx, n) =>
-    tx.groupInvites.insert({
+    tx.table(groupInviteKind).insert({
       uid: randomIds.newUid(top),
       ...{ groupUid: top, roleUid: role, email: "", singleUse: false, createdBy: "", codeHash: "" },
       keyId: n.toString(16).padStart(16, "0"),
@@ -83,7 +98,7 @@ export async function fillOrganisation(
     }),
   );
   await many(count("providers"), (tx, n) =>
-    tx.identityProviders.insert({
+    tx.table(identityProviderKind).insert({
       uid: randomIds.newUid(top),
       ...{ groupUid: top, name: `provider ${n}`, description: "", defaultRole: role, sealedSecret: "" },
       oidc: { issuer: `https://login-${n}.example` },
@@ -92,7 +107,7 @@ export async function fillOrganisation(
     }),
   );
   await many(count("mappings"), (tx, n) =>
-    tx.groupMappings.insert({
+    tx.table(groupMappingKind).insert({
       uid: randomIds.newUid(identityProvider),
       providerUid: identityProvider,
       externalGroupId: `external ${n}`,
@@ -100,14 +115,14 @@ export async function fillOrganisation(
     }),
   );
   await many(count("subscriptions"), (tx, n) =>
-    tx.subscriptions.insert({
+    tx.table(subscriptionKind).insert({
       uid: randomIds.newUid(top),
       ...{ groupUid: top, sink: `https://sink.example/${n}`, createTimeMs: 1_000, updateTimeMs: 1_000 },
     }),
   );
   await many(count("repos"), async (tx, n) => {
-    const like = await tx.repos.find(repo);
-    if (like) await tx.repos.insert({ ...like, uid: randomIds.newUid(top), name: `repo-${n}` });
+    const like = await tx.table(repoKind).find(repo);
+    if (like) await tx.table(repoKind).insert({ ...like, uid: randomIds.newUid(top), name: `repo-${n}` });
   });
   await many(count("tags"), (tx, n) => createTag(tx, repo, `tag-${n}`));
   await many(count("advisories"), (tx, n) => createAdvisory(tx, top, `advisory-${n}`));

@@ -1,6 +1,7 @@
 // The service that is fuzzed, and what is known of the things in it.
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { invite } from "../issuer/auth-world.js";
 import { startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import type { Harness } from "../support/harness.js";
@@ -129,7 +130,7 @@ async function recordEvents(url: string, organisation: string, token: string): P
 // A binding that its holder may drop and keeps every right without.
 async function bindingBelow(harness: Harness, identity: string, organisation: string): Promise<string> {
   const team = groupRow(randomIds.newUid(organisation));
-  await harness.app.installation.store.write((tx) => tx.groups.insert(team));
+  await harness.app.installation.store.write((tx) => tx.table(groupKind).insert(team));
   return harness.bind(identity, "viewer", team.uid);
 }
 

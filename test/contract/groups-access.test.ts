@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { groupRow } from "../support/rows.js";
 import { expectNotFound, notPermitted, ok, precondition, resourceExhausted } from "./expectations.js";
@@ -100,8 +101,8 @@ describe("verification", () => {
     const child = randomIds.newUid(first.group);
     const namesake = randomIds.newUid();
     await store.write(async (tx) => {
-      await tx.groups.insert(groupRow(child, { name: "sub.example" }));
-      await tx.groups.insert(groupRow(namesake, { name: "acme.example" }));
+      await tx.table(groupKind).insert(groupRow(child, { name: "sub.example" }));
+      await tx.table(groupKind).insert(groupRow(namesake, { name: "acme.example" }));
     });
     await verify(first.group);
     await verify(first.group);

@@ -4,6 +4,8 @@ import { generateKeyPairSync } from "node:crypto";
 import { completeHeadlessSession } from "../../src/issuer/oauth/headless.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { CLIENT, type ExchangeWorld, type Somebody } from "../issuer/sts/exchange-world.js";
 import { identityRow } from "../support/rows.js";
 
@@ -39,9 +41,9 @@ export async function createKnownCaller(world: ExchangeWorld, organisation: stri
     const oidc = { issuer, clientId: CLIENT, groupsClaim: "", additionalScopes: [] };
     const scim = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" };
     const labels = { name: "login", description: "", groupUid: organisation, defaultRole: viewer, sealedSecret: "" };
-    await tx.identityProviders.insert({ uid: provider, ...labels, oidc, scim, ...times });
+    await tx.table(identityProviderKind).insert({ uid: provider, ...labels, oidc, scim, ...times });
     const uid = providerPersonUid(provider, issuer, subject);
-    await tx.identities.insert(identityRow(uid, { issuer, subject, providerUid: provider }));
+    await tx.table(identityKind).insert(identityRow(uid, { issuer, subject, providerUid: provider }));
   });
   const { keys } = world.harness.app.installation;
   const tokens = createTokens({ keys, ids: randomIds, issuer: world.url });
@@ -69,7 +71,7 @@ export async function createKnownCaller(world: ExchangeWorld, organisation: stri
     async people(count) {
       const uids = Array.from({ length: count }, () => personUid(issuer, randomIds.newId()));
       await world.write(async (tx) => {
-        for (const uid of uids) await tx.identities.insert(identityRow(uid, { issuer }));
+        for (const uid of uids) await tx.table(identityKind).insert(identityRow(uid, { issuer }));
       });
       return Promise.all(uids.map(async (uid) => ({ uid, token: await world.harness.token(uid) })));
     },

@@ -4,6 +4,7 @@ import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import type { Store } from "../../src/store/store.js";
 import { invite } from "../issuer/auth-world.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
@@ -175,7 +176,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   // Straight into the store, since most operations need one.
   async function freshGroup(): Promise<string> {
     const uid = randomIds.newUid(organisation);
-    await world.write((tx) => tx.groups.insert(groupRow(uid)));
+    await world.write((tx) => tx.table(groupKind).insert(groupRow(uid)));
     return uid;
   }
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { generatePageTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { invalid } from "./expectations.js";
@@ -25,7 +26,7 @@ beforeEach(async () => {
   harness.skewMs = 0;
   ({ group: hall, identity } = await harness.organisation(`hall ${halls++}`));
   await harness.app.installation.store.write(async (tx) => {
-    for (let n = 0; n < ROWS; n++) await tx.groups.insert(groupRow(childUid(hall, n), { name: name(n) }));
+    for (let n = 0; n < ROWS; n++) await tx.table(groupKind).insert(groupRow(childUid(hall, n), { name: name(n) }));
   });
 });
 
@@ -113,11 +114,11 @@ describe("page tokens", () => {
     const first = await list("page_size=5&order_by=name");
     await harness.app.installation.store.write(async (tx) => {
       for (const gone of [4, 5]) {
-        const row = await tx.groups.find(childUid(hall, gone));
-        if (row) await tx.groups.delete(row.uid);
+        const row = await tx.table(groupKind).find(childUid(hall, gone));
+        if (row) await tx.table(groupKind).delete(row.uid);
       }
-      await tx.groups.insert(groupRow(childUid(hall, 90), { name: "row 00 a" }));
-      await tx.groups.insert(groupRow(childUid(hall, 91), { name: "row 06 a" }));
+      await tx.table(groupKind).insert(groupRow(childUid(hall, 90), { name: "row 00 a" }));
+      await tx.table(groupKind).insert(groupRow(childUid(hall, 91), { name: "row 06 a" }));
     });
     const second = await list("page_size=5&order_by=name", first.next);
     assert.deepEqual(second.names, ["row 06", "row 06 a", "row 07", "row 08", "row 09"]);

@@ -10,6 +10,9 @@ import {
 import { randomIds } from "../../src/kernel/ids.js";
 import { buildRepo } from "../../src/registry/repos/repo.js";
 import { upsertTag } from "../../src/registry/tags/tag.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { buildEventRow, severitiesToJson } from "../../src/vulnerabilities/advisories/advisory.js";
 import { insertAdvisory } from "../../src/vulnerabilities/advisories/advisory-operations.js";
@@ -21,7 +24,7 @@ export const imageDigest = `sha256:${"1f".repeat(32)}`;
 /** Adds a repo to a group; its image is built for `amd64` and for an architecture of that text. */
 export async function createRepo(tx: Tx, group: string, text: string, nowMs = 1_000): Promise<string> {
   const row = { ...buildRepo(group, text, { ids: randomIds, nowMs }), description: text, readme: text };
-  await tx.repos.insert({ ...row, config: { customOverlay: { environment: { [text]: text } } } });
+  await tx.table(repoKind).insert({ ...row, config: { customOverlay: { environment: { [text]: text } } } });
   await tx.registry.putManifest({ repoUid: row.uid, digest: imageDigest, images: { amd64: 1_000, [text]: 1_000 } });
   return row.uid;
 }
@@ -56,6 +59,6 @@ export async function createAdvisory(tx: Tx, groupUid: string, text: string, tim
 /** Gives an identity every capability in a group, also those that no built-in role for customers has. */
 export async function letDoEverything(tx: Tx, identity: string, group: string): Promise<void> {
   const role = randomIds.newUid(group);
-  await tx.roles.insert(roleRow(role, { groupUid: group, capabilities: "f".repeat(64) }));
-  await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), identity, role));
+  await tx.table(roleKind).insert(roleRow(role, { groupUid: group, capabilities: "f".repeat(64) }));
+  await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(group), identity, role));
 }

@@ -7,8 +7,8 @@
 import { writeSync } from "node:fs";
 import { randomIds } from "../../src/kernel/ids.js";
 import { systemClock as clock } from "../../src/kernel/time.js";
+import { type GroupRow, groupKind } from "../../src/store/iam/groups.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { groupRow } from "../support/rows.js";
 import { nameOf } from "./kill9-names.js";
@@ -42,7 +42,7 @@ async function write(work: (tx: Tx) => Promise<void>, uid: string, version: numb
 }
 
 function insert(row: GroupRow): Promise<void> {
-  return write(async (tx) => void (await tx.groups.insert(row)), row.uid, 1);
+  return write(async (tx) => void (await tx.table(groupKind).insert(row)), row.uid, 1);
 }
 
 const root = randomIds.newUid();
@@ -56,7 +56,7 @@ async function lane(): Promise<never> {
       await insert(groupRow(uid, { name: nameOf(1), createTimeMs: clock(), updateTimeMs: clock() }));
       // Renames move entries of lists, and must not get lost either.
       if (depth % 2 === 1) {
-        await write(async (tx) => void (await tx.groups.update(uid, { name: nameOf(2) }, clock())), uid, 2);
+        await write(async (tx) => void (await tx.table(groupKind).update(uid, { name: nameOf(2) }, clock())), uid, 2);
       }
       parent = uid;
     }

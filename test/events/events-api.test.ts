@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { after, before, describe, it } from "node:test";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import type { EventDeliveryRow } from "../../src/store/tables/events.js";
 import { type RawClient, rawClients, requestOf } from "../contract/iam-clients.js";
 import { type Rest, type RestResponse, restAs } from "../contract/rest.js";
@@ -291,7 +292,7 @@ describe("the stream of events", () => {
   it("shows each row to those alone who may list its kind at its subject", async () => {
     const { uid, token } = await world.caller([LIST, "roles.list"]);
     const role = await world.role(["groups.list"], world.grandchild);
-    await world.write((tx) => tx.roleBindings.insert(binding(uid, role, world.grandchild)));
+    await world.write((tx) => tx.table(roleBindingKind).insert(binding(uid, role, world.grandchild)));
     const { next, stop } = await tail(token);
     await rename(world.child, "hidden");
     await rename(world.grandchild, "shown");

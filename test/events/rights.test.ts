@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { permissionDenied } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
@@ -20,7 +21,7 @@ const rest = ({ token }: Somebody, version: string) => restAs(world.url, token, 
 async function storeSubscription(group: string): Promise<string> {
   const uid = randomIds.newUid(group);
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
-  await world.write((tx) => tx.subscriptions.insert({ uid, groupUid: group, sink: SINK, ...times }));
+  await world.write((tx) => tx.table(subscriptionKind).insert({ uid, groupUid: group, sink: SINK, ...times }));
   return uid;
 }
 

@@ -7,6 +7,7 @@ import { Subscriptions } from "#gen/chainguard/platform/events/subscriptions_pb.
 import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { type Connection, connectTo, staticToken } from "../../src/client/index.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { DOMAIN, type Expected, expectNotFound, invalid, precondition } from "../contract/expectations.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
@@ -178,7 +179,7 @@ describe("lists of subscriptions", () => {
     const made = parents.map((group, i) => ({ uid: randomIds.newUid(group), groupUid: group, at: 1_000 + (i % 3) }));
     await world.write(async (tx) => {
       for (const { uid, groupUid, at } of made) {
-        await tx.subscriptions.insert({ uid, groupUid, sink: SINK, createTimeMs: at, updateTimeMs: at });
+        await tx.table(subscriptionKind).insert({ uid, groupUid, sink: SINK, createTimeMs: at, updateTimeMs: at });
       }
     });
     byTime = made.toSorted((a, b) => a.at - b.at || (a.uid < b.uid ? -1 : 1)).map(({ uid }) => uid);
@@ -222,7 +223,7 @@ describe("lists of subscriptions", () => {
     const rows = Array.from({ length: 1_201 }, () => randomIds.newUid(many));
     await world.write(async (tx) => {
       for (const uid of rows) {
-        await tx.subscriptions.insert({ uid, groupUid: many, sink: SINK, createTimeMs: 1, updateTimeMs: 1 });
+        await tx.table(subscriptionKind).insert({ uid, groupUid: many, sink: SINK, createTimeMs: 1, updateTimeMs: 1 });
       }
     });
     const uidp = { childrenOf: many };

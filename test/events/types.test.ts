@@ -17,6 +17,7 @@ import { createOperatorRole } from "../../src/iam/operator/roles.js";
 import { REGISTRY_PUSH } from "../../src/kernel/audit-body.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { listStepsV2, type Made, stepsV1 } from "../audit/body-steps.js";
 import { services } from "../contract/iam-methods.js";
 import { type IamWorld, startIamWorld } from "../iam/iam-world.js";
@@ -98,7 +99,7 @@ for (const [version, steps] of versions) {
       await world.harness.bind((await world.harness.identity()).uid, "owner", world.root);
       const context = { ids: randomIds, nowMs: Date.now() };
       await world.write(async (tx) => {
-        await tx.groups.update(world.root, { name: "acme.example" }, Date.now());
+        await tx.table(groupKind).update(world.root, { name: "acme.example" }, Date.now());
         await verifyGroup(tx, world.root, undefined, context);
         const needed = [...createMethodTable(services).values()].flatMap(({ auth }) =>
           auth.mode === "guarded" ? auth.capabilities.map(({ name }) => name) : [],

@@ -13,6 +13,7 @@ import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken, readIssueDate } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { type RestResponse, restAs } from "../contract/rest.js";
 import { newDatabase } from "../pg/databases.js";
 import { spawn } from "../support/child-process.js";
@@ -158,7 +159,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     }
 
     const row = identityRow(randomIds.newUid());
-    await store.write((tx) => tx.identities.insert(row));
+    await store.write((tx) => tx.table(identityKind).insert(row));
     const old = await signToken(row.uid);
     const readAs = (token: string) => (url: string) => as(token)(url)("GET", `/groups/${group}`);
     const binding = await round(
@@ -190,7 +191,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     }
 
     const person = identityRow(randomIds.newUid(group));
-    await store.write((tx) => tx.identities.insert(person));
+    await store.write((tx) => tx.table(identityKind).insert(person));
     await round(
       "identity deleted",
       (url) => must(() => byOwner(url)("DELETE", `/identities/${person.uid}`)),

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { invalid } from "../contract/expectations.js";
 import { identityRow } from "../support/rows.js";
 import { type IamWorld, startIamWorld } from "./iam-world.js";
@@ -138,7 +139,7 @@ describe("an association", () => {
       string,
     ];
     await world.write(async (tx) => {
-      for (const uid of [own, above, foreign]) await tx.identities.insert(identityRow(uid, principal));
+      for (const uid of [own, above, foreign]) await tx.table(identityKind).insert(identityRow(uid, principal));
     });
     const refused = [
       await world.identity(group),

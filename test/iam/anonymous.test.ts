@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { bindIdentity } from "../../src/iam/operator/operate.js";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { ANONYMOUS_UID, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { bindingRow } from "../support/rows.js";
@@ -55,7 +56,7 @@ describe("anonymous", () => {
     const context = { ids: randomIds, nowMs: Date.now() };
     const byHost = { identity: ANONYMOUS_UID, role: push, group };
     await assert.rejects(() => world.write((tx) => bindIdentity(tx, byHost, context)), { message: new RegExp(rule) });
-    const rights = await world.write((tx) => tx.roleBindings.findByIdentity(ANONYMOUS_UID));
+    const rights = await world.write((tx) => tx.table(roleBindingKind).findByIdentity(ANONYMOUS_UID));
     assert.deepEqual([...new Set(rights.map(({ roleUid }) => roleUid))], [pull]);
   });
 
@@ -76,7 +77,7 @@ describe("anonymous", () => {
     const { group, roleBinding, token } = await world.harness.organisation("kept");
     // As it could be stored before.
     const row = bindingRow(randomIds.newUid(group), ANONYMOUS_UID, builtinRoleUid("owner"));
-    await world.write((tx) => tx.roleBindings.insert(row));
+    await world.write((tx) => tx.table(roleBindingKind).insert(row));
     const dropped = await restAs(world.url, token)("DELETE", `/roleBindings/${roleBinding}`);
     assert.deepEqual(dropped.outcome, precondition("OWNER_REQUIRED", "a root group must keep an owner"));
   });

@@ -7,6 +7,10 @@ import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { isWithin } from "../../src/kernel/uidp.js";
 import { authorize, bitOf, type Guard } from "../../src/pipeline/auth/authorize.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { createRandom } from "../support/openapi/random.js";
@@ -55,29 +59,29 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     const uid = newUid(parent);
     model.groups.set(uid, parent);
     depth = Math.max(depth, uid.split("/").length);
-    await tx.groups.insert(groupRow(uid));
+    await tx.table(groupKind).insert(groupRow(uid));
   }
   async function addIdentity(tx: Tx) {
     const uid = newUid();
     model.identities.add(uid);
-    await tx.identities.insert(identityRow(uid));
+    await tx.table(identityKind).insert(identityRow(uid));
   }
   async function addRole(tx: Tx) {
     const uid = newUid();
     const bits = pool.filter(() => chance(0.9)).map(({ bit }) => bit);
     model.roles.set(uid, new Set(bits));
-    await tx.roles.insert(roleRow(uid, { capabilities: toCapabilitySet(bits) }));
+    await tx.table(roleKind).insert(roleRow(uid, { capabilities: toCapabilitySet(bits) }));
   }
   async function addBinding(tx: Tx) {
     const [group, identity, role] = [pick(groupsOf()), pick([...model.identities]), pick([...model.roles.keys()])];
-    if (await tx.roleBindings.findSame(group, identity, role)) return;
+    if (await tx.table(roleBindingKind).findSame(group, identity, role)) return;
     const uid = newUid(group);
     model.bindings.set(uid, { identity, role, group });
-    await tx.roleBindings.insert(bindingRow(uid, identity, role));
+    await tx.table(roleBindingKind).insert(bindingRow(uid, identity, role));
   }
   async function dropBinding(tx: Tx, uid: string) {
     model.bindings.delete(uid);
-    await tx.roleBindings.delete(uid);
+    await tx.table(roleBindingKind).delete(uid);
   }
 
   const isLeaf = (group: string) => ![...model.groups.values()].includes(group);
@@ -94,27 +98,27 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
       if (!uid.includes("/")) return;
       for (const binding of bindingsOf("group", uid)) await dropBinding(tx, binding);
       model.groups.delete(uid);
-      await tx.groups.delete(uid);
+      await tx.table(groupKind).delete(uid);
     },
     async (tx) => {
       const uid = pick([...model.identities]);
       model.identities.delete(uid);
       // Its bindings may stay: without the identity they must grant nothing.
       if (chance(0.5)) for (const binding of bindingsOf("identity", uid)) await dropBinding(tx, binding);
-      await tx.identities.delete(uid);
+      await tx.table(identityKind).delete(uid);
       await addIdentity(tx);
     },
     async (tx) => {
       const uid = pick([...model.roles.keys()]);
       const bits = pool.filter(() => chance(0.9)).map(({ bit }) => bit);
       model.roles.set(uid, new Set(bits));
-      await tx.roles.update(uid, { capabilities: toCapabilitySet(bits) }, 0);
+      await tx.table(roleKind).update(uid, { capabilities: toCapabilitySet(bits) }, 0);
     },
     async (tx) => {
       const uid = pick([...model.roles.keys()]);
       for (const binding of bindingsOf("role", uid)) await dropBinding(tx, binding);
       model.roles.delete(uid);
-      await tx.roles.delete(uid);
+      await tx.table(roleKind).delete(uid);
       await addRole(tx);
     },
   ];

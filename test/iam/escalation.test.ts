@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinIdentityUid, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { permissionDenied } from "../contract/expectations.js";
 import type { RestResponse } from "../contract/rest.js";
 import { identityRow } from "../support/rows.js";
@@ -188,7 +189,7 @@ const rules: readonly Rule[] = [
     attempt: async (who, more) => {
       const group = await world.group();
       const principal = randomIds.newUid(group);
-      await world.write((tx) => tx.identities.insert(identityRow(principal, servicePrincipal)));
+      await world.write((tx) => tx.table(identityKind).insert(identityRow(principal, servicePrincipal)));
       await uidFrom(
         bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), principal),
       );

@@ -3,6 +3,10 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { acceptInvite, requireInvite } from "../../src/iam/people/accept-invite.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { precondition } from "../contract/expectations.js";
 import { createAdvisory } from "../contract/registry-things.js";
 import { restAs } from "../contract/rest.js";
@@ -30,8 +34,8 @@ it("advisories restrict the deletion of a group until they are withdrawn, and ar
   }
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
   const left = await world.write(async (tx) => [
-    await tx.advisories.find(advisories[0] ?? ""),
-    await tx.advisories.listEvents(advisories),
+    await tx.table(advisoryKind).find(advisories[0] ?? ""),
+    await tx.table(advisoryKind).listEvents(advisories),
   ]);
   assert.deepEqual(left, [undefined, []]);
 });
@@ -44,10 +48,10 @@ it("an invite that was used up restricts no deletion", async () => {
   const binding = await world.write(async (tx) => {
     const nowMs = Date.now();
     const invite = await requireInvite(tx, String(json?.code), nowMs);
-    const identity = await tx.identities.find(uid);
+    const identity = await tx.table(identityKind).find(uid);
     assert.ok(identity);
     await acceptInvite(tx, invite, identity, { ids: randomIds, nowMs });
-    return tx.roleBindings.findSame(group, uid, viewer);
+    return tx.table(roleBindingKind).findSame(group, uid, viewer);
   });
   assert.equal((await rest("DELETE", `/roleBindings/${binding?.uid}`)).status, 200);
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
@@ -82,7 +86,7 @@ async function insertExpiredInvites(groupUid: string, count: number): Promise<vo
         const uid = randomIds.newUid(groupUid);
         const secret = { keyId: uid.slice(-16), codeHash: "0".repeat(64) };
         const row = { uid, groupUid, roleUid: viewer, email: "", singleUse: i % 2 === 0, createdBy: "", ...secret };
-        await tx.groupInvites.insert({ ...row, ...times });
+        await tx.table(groupInviteKind).insert({ ...row, ...times });
       }
     });
   }

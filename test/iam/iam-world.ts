@@ -2,6 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
@@ -61,13 +65,13 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
   const root = ours.group;
   const group = async (parent = root) => {
     const uid = randomIds.newUid(parent);
-    await write((tx) => tx.groups.insert(groupRow(uid)));
+    await write((tx) => tx.table(groupKind).insert(groupRow(uid)));
     return uid;
   };
   const role = async (capabilities: readonly string[], at = root) => {
     const uid = randomIds.newUid(at);
     const row = roleRow(uid, { groupUid: at, capabilities: buildCapabilitySet(capabilities) });
-    await write((tx) => tx.roles.insert(row));
+    await write((tx) => tx.table(roleKind).insert(row));
     return uid;
   };
   const somebody = ({ uid, token }: { uid: string; token: string }) => ({ uid, token, rest: restAs(url, token) });
@@ -98,7 +102,7 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
         pending: false,
         ...times,
       };
-      await write((tx) => tx.roleBindings.insert(binding));
+      await write((tx) => tx.table(roleBindingKind).insert(binding));
       return somebody(person);
     },
     async createBound(name, at = root) {
@@ -109,7 +113,7 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
     async identity(at = root) {
       const uid = randomIds.newUid(at);
       await write((tx) =>
-        tx.identities.insert(identityRow(uid, { relation: 1, relationship: { claimMatch: claimMatch() } })),
+        tx.table(identityKind).insert(identityRow(uid, { relation: 1, relationship: { claimMatch: claimMatch() } })),
       );
       return uid;
     },

@@ -6,6 +6,11 @@ import { beginDeletion, deleteMarked } from "../../src/iam/identities/deletion.j
 import { register } from "../../src/iam/people/registration.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import type { Store } from "../../src/store/store.js";
 import { newDataDir } from "../support/data-dir.js";
 import { startHarness } from "../support/harness.js";
@@ -36,17 +41,19 @@ export function identityDeletionSuite(name: string): void {
       await world.write(async (tx) => {
         for (let n = 1; n <= BINDINGS; n++) {
           const group = childUid(top, n);
-          await tx.groups.insert(groupRow(group));
-          await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), identity, role));
+          await tx.table(groupKind).insert(groupRow(group));
+          await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(group), identity, role));
         }
       });
       return top;
     }
 
     const countBindings = async (identity: string) =>
-      (await store.read((tx) => tx.roleBindings.findByIdentity(identity))).length;
+      (await store.read((tx) => tx.table(roleBindingKind).findByIdentity(identity))).length;
     const isStored = (uid: string) =>
-      store.read(async (tx) => (await tx.identities.find(uid)) !== undefined || tx.identities.isMarked(uid));
+      store.read(
+        async (tx) => (await tx.table(identityKind).find(uid)) !== undefined || tx.table(identityKind).isMarked(uid),
+      );
     const begin = (uid: string) => world.write((tx) => beginDeletion(tx, uid, Date.now()));
     const complete = () => deleteMarked(store, () => false);
     const listedBy = async (path: string) => {
@@ -69,7 +76,7 @@ export function identityDeletionSuite(name: string): void {
       const token = await world.harness.token(uid);
       const top = await bindOften(uid);
       const ownGroup = `/iam/v2beta1/groups/${childUid(top, BINDINGS)}`;
-      const [binding] = await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1));
+      const [binding] = await store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid, 1));
       const asIdentity = () =>
         fetch(world.url + ownGroup, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status);
       assert.equal(await asIdentity(), 200);
@@ -92,7 +99,7 @@ export function identityDeletionSuite(name: string): void {
         false,
       );
       assert.deepEqual(await listedBy(`/roleBindings?identity=${uid}`), []);
-      const hidden = (await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1)))[0] ?? binding;
+      const hidden = (await store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid, 1)))[0] ?? binding;
       assert.equal((await rest("GET", `/roleBindings/${hidden?.uid}`)).status, 404);
       // The job of the service may have begun as well.
       await complete();
@@ -103,7 +110,7 @@ export function identityDeletionSuite(name: string): void {
     it("leaves no rights and no owner, although bindings are there", async () => {
       const uid = await world.identity();
       await bindOften(uid, owner);
-      const [binding] = await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1));
+      const [binding] = await store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid, 1));
       const group = binding?.groupUid ?? "";
       const read = () =>
         store.read(async (tx) => [
@@ -112,10 +119,10 @@ export function identityDeletionSuite(name: string): void {
           await tx.access.findAllGrants(uid),
           await tx.access.findIdentity(uid),
         ]);
-      const countHolders = () => store.read((tx) => tx.roleBindings.countHolders(group, owner));
+      const countHolders = () => store.read((tx) => tx.table(roleBindingKind).countHolders(group, owner));
       assert.ok((await read()).every(({ length }) => length > 0) && (await countHolders()) > 0, "control");
       await begin(uid);
-      assert.ok((await store.read((tx) => tx.roleBindings.findByIdentity(uid, 1))).length > 0);
+      assert.ok((await store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid, 1))).length > 0);
       assert.deepEqual([await read(), await countHolders()], [[[], [], [], []], 0]);
       await complete();
     });
@@ -135,7 +142,7 @@ export function identityDeletionSuite(name: string): void {
     it("ends before the person can register again, with nothing of the rights from before", async () => {
       const person = { issuer: "https://login.example", subject: randomIds.newId(), claims: {} };
       const uid = personUid(person.issuer, person.subject);
-      await world.write((tx) => tx.identities.insert(identityRow(uid)));
+      await world.write((tx) => tx.table(identityKind).insert(identityRow(uid)));
       await bindOften(uid);
       assert.equal(await begin(uid), false);
       const registerAgain = () => world.write((tx) => register(tx, person, Date.now() + 1_000));
@@ -149,7 +156,7 @@ export function identityDeletionSuite(name: string): void {
     async function createProvider(root: string): Promise<string> {
       const provider = randomIds.newUid(root);
       await world.write(async (tx) => {
-        await tx.identityProviders.insert({
+        await tx.table(identityProviderKind).insert({
           uid: provider,
           groupUid: root,
           ...{ name: "login", description: "", defaultRole: viewer, sealedSecret: "", oidc: {} },
@@ -158,14 +165,14 @@ export function identityDeletionSuite(name: string): void {
         });
         for (let n = 1; n <= MAPPINGS; n++) {
           const mapping = { uid: childUid(provider, n), providerUid: provider, externalGroupId: `team ${n}` };
-          await tx.groupMappings.insert({ ...mapping, roleUid: viewer, scope: root, createTimeMs: 1 });
+          await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, scope: root, createTimeMs: 1 });
         }
       });
       return provider;
     }
 
     const countMappings = async (provider: string) =>
-      (await store.read((tx) => tx.groupMappings.findUidsWhere("providerUid", provider))).length;
+      (await store.read((tx) => tx.table(groupMappingKind).findUidsWhere("providerUid", provider))).length;
 
     it("does not take anything of a provider whose people have the only owner among them", async () => {
       const { group } = await world.harness.organisation("provided");
@@ -174,9 +181,9 @@ export function identityDeletionSuite(name: string): void {
       await world.harness.bind(person.uid, "owner", group);
       const order = { field: "uid", descending: false };
       const query = { visible: [group], filter: {}, order, skip: 0, limit: 10 };
-      const { rows } = await store.read((tx) => tx.roleBindings.list(query));
+      const { rows } = await store.read((tx) => tx.table(roleBindingKind).list(query));
       const first = rows.find(({ identityUid }) => identityUid !== person.uid);
-      await world.write((tx) => tx.roleBindings.delete(first?.uid ?? ""));
+      await world.write((tx) => tx.table(roleBindingKind).delete(first?.uid ?? ""));
       const headers = { authorization: `Bearer ${person.token}` };
       for (const path of [`/iam/v1/identityProviders/${provider}`, `/iam/v2beta1/identityProviders/${provider}`]) {
         const response = await fetch(world.url + path, { method: "DELETE", headers });
@@ -207,8 +214,8 @@ export function identityDeletionSuite(name: string): void {
       const { uid } = await service.identity({}, group);
       await service.app.installation.store.write(async (tx) => {
         for (let n = 1; n <= BINDINGS; n++) {
-          await tx.groups.insert(groupRow(childUid(group, n)));
-          await tx.roleBindings.insert(bindingRow(randomIds.newUid(childUid(group, n)), uid, viewer));
+          await tx.table(groupKind).insert(groupRow(childUid(group, n)));
+          await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(childUid(group, n)), uid, viewer));
         }
         await beginDeletion(tx, uid, Date.now());
       });
@@ -216,8 +223,8 @@ export function identityDeletionSuite(name: string): void {
       const again = await startHarness({ data });
       try {
         const started = again.app.installation.store;
-        await waitUntil(async () => !(await started.read((tx) => tx.identities.isMarked(uid))));
-        assert.deepEqual(await started.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
+        await waitUntil(async () => !(await started.read((tx) => tx.table(identityKind).isMarked(uid))));
+        assert.deepEqual(await started.read((tx) => tx.table(roleBindingKind).findByIdentity(uid)), []);
       } finally {
         await again.stop();
       }

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
-import type { ScimState } from "../../src/store/tables/identities.js";
+import { identityProviderKind, type ScimState } from "../../src/store/iam/identity-providers.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { startHarness } from "../support/harness.js";
@@ -253,7 +253,7 @@ describe("the credentials of a directory", () => {
       etag: gone.json?.etag,
     });
     assert.equal((await act(uid, "revokeScimToken")).status, 404);
-    const row = await world.write((tx) => tx.identityProviders.find(uid));
+    const row = await world.write((tx) => tx.table(identityProviderKind).find(uid));
     assert.deepEqual([row?.scim.tokenHash, row?.scim.previousHash], ["", ""]);
   });
 

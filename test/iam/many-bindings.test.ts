@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { permissionDenied } from "../contract/expectations.js";
 import { bindingRow, childUid, groupRow } from "../support/rows.js";
 import { takeShortest, watchTurns } from "../support/turns.js";
@@ -27,8 +29,9 @@ async function bindAll(identities: readonly string[], role: string, count: numbe
     await world.write(async (tx) => {
       for (let n = from; n < from + 500 && n <= count; n++) {
         const group = childUid(top, n);
-        await tx.groups.insert(groupRow(group));
-        for (const one of identities) await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), one, role));
+        await tx.table(groupKind).insert(groupRow(group));
+        for (const one of identities)
+          await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(group), one, role));
       }
     });
   }
@@ -59,10 +62,12 @@ describe("changing how an identity with many bindings is assumed", () => {
     const { outcome } = await assumeAnew(child, identity);
     assert.deepEqual(outcome, permissionDenied(`granting rights at ${childUid(group, 2)} that the caller lacks there`));
     // One group of a thousand is enough.
-    const [lost] = (await world.harness.app.installation.store.read((tx) => tx.roleBindings.findByIdentity(each.uid)))
+    const [lost] = (
+      await world.harness.app.installation.store.read((tx) => tx.table(roleBindingKind).findByIdentity(each.uid))
+    )
       .filter(({ groupUid }) => groupUid === childUid(group, 700))
       .map(({ uid }) => uid);
-    await world.write((tx) => tx.roleBindings.delete(lost ?? ""));
+    await world.write((tx) => tx.table(roleBindingKind).delete(lost ?? ""));
     const denied = permissionDenied(`granting rights at ${childUid(group, 700)} that the caller lacks there`);
     assert.deepEqual((await assumeAnew(each, identity)).outcome, denied);
   });
@@ -93,7 +98,7 @@ describe("changing how an identity with many bindings is assumed", () => {
   it("counts bindings that the operator made in another organisation", async () => {
     const identity = await world.identity();
     const uid = randomIds.newUid(world.foreign);
-    await world.write((tx) => tx.roleBindings.insert(bindingRow(uid, identity, viewer)));
+    await world.write((tx) => tx.table(roleBindingKind).insert(bindingRow(uid, identity, viewer)));
     const { outcome } = await assumeAnew(world.owner, identity);
     assert.deepEqual(outcome, permissionDenied(`granting rights at ${world.foreign} that the caller lacks there`));
   });
@@ -127,7 +132,7 @@ describe("changing a role that is bound at many groups", () => {
   it("is not for callers of the API where the operator bound it in another organisation", async () => {
     const role = await world.role(["groups.list"]);
     await world.write((tx) =>
-      tx.roleBindings.insert(bindingRow(randomIds.newUid(world.foreign), randomIds.newUid(), role)),
+      tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(world.foreign), randomIds.newUid(), role)),
     );
     const body = { capabilities: ["CAP_IAM_ROLES_LIST"] };
     const { status } = await world.owner.rest("PATCH", `/roles/${role}?updateMask=capabilities`, body);

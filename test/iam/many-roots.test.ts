@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, identityRow, rootUid } from "../support/rows.js";
@@ -34,11 +37,13 @@ before(async () => {
       const name = `name ${(i * 31) % 9_973}`;
       uids.push(uid);
       names.set(uid, name);
-      await tx.groups.insert(groupRow(uid, { name, createTimeMs: 1_000 + ((i * 13) % 4_001) }));
-      await tx.roleBindings.insert(bindingRow(randomIds.newUid(uid), person.uid, owner, { automatic: true }));
+      await tx.table(groupKind).insert(groupRow(uid, { name, createTimeMs: 1_000 + ((i * 13) % 4_001) }));
+      await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(uid), person.uid, owner, { automatic: true }));
       if (i % 5 === 0) {
         const relationship = { relation: 1, relationship: {} };
-        await tx.identities.insert(identityRow(randomIds.newUid(uid), { name: `i ${i % 7}`, ...relationship }));
+        await tx
+          .table(identityKind)
+          .insert(identityRow(randomIds.newUid(uid), { name: `i ${i % 7}`, ...relationship }));
       }
     }
   });

@@ -16,6 +16,8 @@ import { bindIdentity, unbindIdentity } from "../../src/iam/operator/operate.js"
 import { createOperatorRole, deleteOperatorRole, listOperatorRoles } from "../../src/iam/operator/roles.js";
 import { acceptInvite } from "../../src/iam/people/accept-invite.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { createRepo } from "../contract/registry-things.js";
 import { bindingRow } from "../support/rows.js";
@@ -82,7 +84,7 @@ const target = () => ({
 /** What is stored of bindings and roles, to compare. */
 function readStored(): Promise<string> {
   return world.write(async (tx) =>
-    JSON.stringify([await tx.roleBindings.findByRole(role), await tx.roles.listOutsideGroups()]),
+    JSON.stringify([await tx.table(roleBindingKind).findByRole(role), await tx.table(roleKind).listOutsideGroups()]),
   );
 }
 
@@ -207,7 +209,7 @@ describe("an operator role", () => {
     }
     // The deletion of the identity takes its bindings along: that gives nobody anything.
     await call(IdentitiesService.method.deleteIdentity, { uid: identity });
-    assert.equal(await world.write((tx) => tx.roleBindings.find(uid)), undefined);
+    assert.equal(await world.write((tx) => tx.table(roleBindingKind).find(uid)), undefined);
   });
 
   it("is shown on its bindings, and nowhere else", async () => {
@@ -309,10 +311,10 @@ describe("the operator", () => {
 
   it("deletes bindings, but not that of the last owner", async () => {
     const uid = randomIds.newUid(world.child);
-    await world.write((tx) => tx.roleBindings.insert(bindingRow(uid, holder.uid, role)));
+    await world.write((tx) => tx.table(roleBindingKind).insert(bindingRow(uid, holder.uid, role)));
     await world.write((tx) => unbindIdentity(tx, uid, context()));
     await fails((tx) => unbindIdentity(tx, uid, context()), /there is no role binding/);
-    const [owners] = await world.write((tx) => tx.roleBindings.findByIdentity(world.foreignOwner.uid));
+    const [owners] = await world.write((tx) => tx.table(roleBindingKind).findByIdentity(world.foreignOwner.uid));
     await fails((tx) => unbindIdentity(tx, owners?.uid ?? "", context()), /a root group must keep an owner/);
     const [audited] = await world.write((tx) => tx.audit.listNewest(1, world.root));
     assert.deepEqual([audited?.type, audited?.subjectUid], ["dev.chainguard.api.iam.rolebindings.deleted.v1", uid]);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { precondition } from "../contract/expectations.js";
 import { type RestResponse, restAs } from "../contract/rest.js";
 import { groupRow } from "../support/rows.js";
@@ -30,7 +31,7 @@ describe("owners", () => {
     const founder = await world.harness.identity();
     const rest = restAs(world.url, founder.token);
     const root = randomIds.newUid();
-    await world.write((tx) => tx.groups.insert(groupRow(root)));
+    await world.write((tx) => tx.table(groupKind).insert(groupRow(root)));
     const binding = await world.harness.bind(founder.uid, "owner", root);
     return { founder, rest, root, binding };
   }

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { bindIdentity } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { bindingRow } from "../support/rows.js";
@@ -40,7 +42,7 @@ const uidsIn = async (rest: Somebody["rest"], path: string, key = path.slice(1))
   return rows.map((row) => row.uid ?? row.id ?? "");
 };
 const pendingOf = ({ own }: { own: Somebody["rest"] }) => uidsIn(own, "/bindings?pending=true");
-const readPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.find(uid)))?.pending;
+const readPending = async (uid: string) => (await world.write((tx) => tx.table(roleBindingKind).find(uid)))?.pending;
 
 /** Waits until a call that was answered has been written down. */
 describe("a binding that another identity created", () => {
@@ -130,7 +132,9 @@ describe("a binding that another identity created", () => {
     assert.equal(await readPending(await bindAt(await world.identity())), false);
     // As it was before bindings waited: what has no mark counts.
     const other = await newPerson();
-    await world.write((tx) => tx.roleBindings.insert(bindingRow(randomIds.newUid(world.root), other.uid, viewer)));
+    await world.write((tx) =>
+      tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(world.root), other.uid, viewer)),
+    );
     assert.equal(await readPending(await bindAt(other.uid)), false);
   });
 
@@ -186,8 +190,8 @@ describe("bindings by a stranger", () => {
         const row = bindingRow(randomIds.newUid(world.foreign), person.uid, viewer, { pending: true });
         const role = randomIds.newUid(world.foreign);
         const times = { createTimeMs: 1, updateTimeMs: 1 };
-        const rights = (await tx.roles.find(viewer))?.capabilities ?? "";
-        await tx.roles.insert({
+        const rights = (await tx.table(roleKind).find(viewer))?.capabilities ?? "";
+        await tx.table(roleKind).insert({
           uid: role,
           groupUid: world.foreign,
           name: "r",
@@ -195,12 +199,14 @@ describe("bindings by a stranger", () => {
           capabilities: rights,
           ...times,
         });
-        await tx.roleBindings.insert({ ...row, roleUid: role });
+        await tx.table(roleBindingKind).insert({ ...row, roleUid: role });
       }
     });
     assert.deepEqual(await uidsIn(person.rest, "/groups"), before);
     // More than are accepted at a time follow with the next call that names the group.
     assert.equal((await person.rest("GET", `/groups/${world.foreign}`)).status, 200);
-    await waitUntil(async () => (await world.write((tx) => tx.roleBindings.countPending(person.uid, true))) === 0);
+    await waitUntil(
+      async () => (await world.write((tx) => tx.table(roleBindingKind).countPending(person.uid, true))) === 0,
+    );
   });
 });

@@ -3,6 +3,16 @@ import { createHash } from "node:crypto";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
+import { accountAssociationKind } from "../../src/store/iam/account-associations.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { createAdvisory, createRepo, createTag } from "../contract/registry-things.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
@@ -60,12 +70,18 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
   const { identity, role, identityProvider } = placed;
   const externalGroupRoleMapping = newUid(identityProvider);
   const claimMatch = { issuer: "https://issuer.example", subject: text, audience: text, claims: { [text]: text } };
-  await tx.identities.insert(
-    identityRow(identity, { ...labels, company: text, relation: 1, relationship: { claimMatch }, email: `${text}@x` }),
+  await tx.table(identityKind).insert(
+    identityRow(identity, {
+      ...labels,
+      company: text,
+      relation: 1,
+      relationship: { claimMatch },
+      email: `${text}@x`,
+    }),
   );
-  await tx.roles.insert(roleRow(role, { ...labels, groupUid: group, capabilities: readGroups }));
-  await tx.roleBindings.insert(bindingRow(placed.roleBinding, identity, role, times));
-  await tx.identityProviders.insert({
+  await tx.table(roleKind).insert(roleRow(role, { ...labels, groupUid: group, capabilities: readGroups }));
+  await tx.table(roleBindingKind).insert(bindingRow(placed.roleBinding, identity, role, times));
+  await tx.table(identityProviderKind).insert({
     uid: identityProvider,
     groupUid: group,
     ...labels,
@@ -74,7 +90,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     sealedSecret: "",
     scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
   });
-  await tx.groupMappings.insert({
+  await tx.table(groupMappingKind).insert({
     uid: externalGroupRoleMapping,
     providerUid: identityProvider,
     externalGroupId: text,
@@ -82,7 +98,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     scope: group,
     createTimeMs: timeMs,
   });
-  await tx.accountAssociations.insert({
+  await tx.table(accountAssociationKind).insert({
     uid: group,
     parentUid: parentOf(group) ?? null,
     ...labels,
@@ -91,7 +107,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
       azure: { tenantId: text, clientIds: { [text]: text } },
     },
   });
-  await tx.groupInvites.insert({
+  await tx.table(groupInviteKind).insert({
     uid: placed.groupInvite,
     groupUid: group,
     roleUid: role,
@@ -104,21 +120,23 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     ...times,
   });
   await tx.terms.accept({ groupUid: group, docId: text, acceptedBy: identity, createTimeMs: timeMs });
-  await tx.subscriptions.insert({
+  await tx.table(subscriptionKind).insert({
     uid: placed.subscription,
     groupUid: group,
     sink: `https://sink.example/${encodeURIComponent(text)}`,
     ...times,
   });
   await tx.registry.putDeployment({ repoUid: repo, charts: [{ repo: text }], ...times });
-  const [event] = await tx.advisories.listEvents([placed.advisory]);
+  const [event] = await tx.table(advisoryKind).listEvents([placed.advisory]);
   return { ...placed, externalGroupRoleMapping, advisoryEvent: event?.uid ?? "" };
 }
 
 /** Adds a group and one of every kind to it. */
 export async function insertGroup(tx: Tx, uid: string, texts: Texts): Promise<Placed> {
   const { name, text, timeMs = 1_000 } = texts;
-  await tx.groups.insert(groupRow(uid, { name, description: text, createTimeMs: timeMs, updateTimeMs: timeMs }));
+  await tx
+    .table(groupKind)
+    .insert(groupRow(uid, { name, description: text, createTimeMs: timeMs, updateTimeMs: timeMs }));
   return populate(tx, uid, texts);
 }
 

@@ -6,6 +6,10 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { notAssumable, notPermitted, permissionDenied, resourceExhausted } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
@@ -27,7 +31,7 @@ let count = 0;
 before(async () => {
   world = await startExchangeWorld();
   child = randomIds.newUid(world.root);
-  await world.write((tx) => tx.groups.insert(groupRow(child)));
+  await world.write((tx) => tx.table(groupKind).insert(groupRow(child)));
 });
 after(() => world.stop());
 
@@ -37,9 +41,9 @@ const newcomer = (where = world, claims: object = {}) => {
   return { uid: personUid(where.people.issuer, sub), bearer: where.idToken({ sub, ...claims }) };
 };
 const bindingsOf = (uid: string) =>
-  world.harness.app.installation.store.read((tx) => tx.roleBindings.findByIdentity(uid));
+  world.harness.app.installation.store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid));
 const exists = async (uid: string, where = world) =>
-  (await where.harness.app.installation.store.read((tx) => tx.identities.find(uid))) !== undefined;
+  (await where.harness.app.installation.store.read((tx) => tx.table(identityKind).find(uid))) !== undefined;
 /** Wrong codes count against the address; each test that gives some gets a service whose count is new. */
 async function inOwnWorld(work: (own: ExchangeWorld) => Promise<void>): Promise<void> {
   const before = world;
@@ -215,7 +219,7 @@ describe("invalid codes", () => {
   for (const [name, of] of wrong) {
     it(`${name} register nobody and change nothing`, async () => {
       const group = randomIds.newUid(own.root);
-      await own.write((tx) => tx.groups.insert(groupRow(group)));
+      await own.write((tx) => tx.table(groupKind).insert(groupRow(group)));
       const [good, other] = [await invite(own, { group }), await invite(own, { group })];
       const stored = dumpOf(own.data);
       const { uid, bearer } = newcomer(own);
@@ -265,30 +269,33 @@ describe("the creator of an invite", () => {
     const person = await world.harness.identity();
     const role = randomIds.newUid(world.root);
     const uid = randomIds.newUid(world.root);
-    const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.find(builtinRoleUid("viewer")));
+    const viewer = await world.harness.app.installation.store.read((tx) =>
+      tx.table(roleKind).find(builtinRoleUid("viewer")),
+    );
     const rights = buildCapabilitySet(["group_invites.create", "role_bindings.create"]);
     await world.write(async (tx) => {
-      await tx.roles.insert(roleRow(role, { groupUid: world.root, capabilities: rights }));
-      await tx.roleBindings.insert(bindingRow(randomIds.newUid(world.root), person.uid, role));
-      await tx.roleBindings.insert(bindingRow(uid, person.uid, viewer?.uid ?? ""));
+      await tx.table(roleKind).insert(roleRow(role, { groupUid: world.root, capabilities: rights }));
+      await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(world.root), person.uid, role));
+      await tx.table(roleBindingKind).insert(bindingRow(uid, person.uid, viewer?.uid ?? ""));
     });
     return { person, binding: uid, made: await invite(world, { by: person, group: child }) };
   };
 
   it("must still hold the rights that the invite grants", async () => {
     const { person, binding, made } = await maker();
-    const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.find(binding));
+    const row = await world.harness.app.installation.store.read((tx) => tx.table(roleBindingKind).find(binding));
     assert.ok(row, "the binding is there");
-    await world.write((tx) => tx.roleBindings.delete(binding));
+    await world.write((tx) => tx.table(roleBindingKind).delete(binding));
     const late = newcomer();
     const { status, json } = await register(world, late.bearer, { code: made.code });
     assert.deepEqual([status, json.code], [403, 7]);
     assert.equal(await exists(late.uid), false);
-    await world.write((tx) => tx.roleBindings.insert(row));
+    await world.write((tx) => tx.table(roleBindingKind).insert(row));
     assert.equal((await register(world, late.bearer, { code: made.code })).status, 200);
     await world.write(async (tx) => {
-      for (const { uid } of await tx.roleBindings.findByIdentity(person.uid)) await tx.roleBindings.delete(uid);
-      await tx.identities.delete(person.uid);
+      for (const { uid } of await tx.table(roleBindingKind).findByIdentity(person.uid))
+        await tx.table(roleBindingKind).delete(uid);
+      await tx.table(identityKind).delete(person.uid);
     });
     assert.equal((await register(world, newcomer().bearer, { code: made.code })).status, 403, "a maker who is gone");
   });
@@ -300,7 +307,7 @@ describe("an invite whose maker was revoked", () => {
       const maker = await own.person("maker");
       const owners = { groupUid: own.root, roleUid: builtinRoleUid("owner") };
       const uid = randomIds.newUid(own.root);
-      await own.write((tx) => tx.roleBindings.insert({ ...bindingRow(uid, maker.uid, owners.roleUid) }));
+      await own.write((tx) => tx.table(roleBindingKind).insert({ ...bindingRow(uid, maker.uid, owners.roleUid) }));
       const before = await invite(own, { by: maker });
       const { code: used } = await invite(own, { by: maker });
       assert.equal((await register(own, newcomer().bearer, { code: used })).status, 200, "the control");

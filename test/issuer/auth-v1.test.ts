@@ -6,6 +6,10 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { listCapabilityNames } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { invalid, notPermitted, permissionDenied, precondition, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { groupRow } from "../support/rows.js";
@@ -18,13 +22,13 @@ let child: string;
 before(async () => {
   world = await startExchangeWorld();
   child = randomIds.newUid(world.root);
-  await world.write((tx) => tx.groups.insert(groupRow(child, { name: "child" })));
+  await world.write((tx) => tx.table(groupKind).insert(groupRow(child, { name: "child" })));
 });
 after(() => world.stop());
 
 async function namesOf(role: string): Promise<string[]> {
   const { store } = world.harness.app.installation;
-  const row = await store.read((tx) => tx.roles.find(builtinRoleUid(role)));
+  const row = await store.read((tx) => tx.table(roleKind).find(builtinRoleUid(role)));
   return listCapabilityNames(row?.capabilities ?? "");
 }
 
@@ -91,7 +95,7 @@ describe("validate", () => {
       assert.deepEqual(one.capabilities, one.role.capabilities);
       assert.equal(one.capabilities.includes("groups.list"), true);
     }
-    await world.write((tx) => tx.roleBindings.delete(bound));
+    await world.write((tx) => tx.table(roleBindingKind).delete(bound));
     assert.deepEqual(
       (await whoAmI(token)).capabilities.map(({ group }) => group.id),
       [world.root],
@@ -151,7 +155,7 @@ describe("registering without an invite", () => {
     const claims = { sub: "known", email: "new@example.org", email_verified: true };
     const response = await register(world, world.idToken(claims), {});
     assert.deepEqual(response.outcome, { code: "OK", result: { identity: uid, group: "" } });
-    const read = () => world.harness.app.installation.store.read((tx) => tx.identities.find(uid));
+    const read = () => world.harness.app.installation.store.read((tx) => tx.table(identityKind).find(uid));
     assert.deepEqual([(await read())?.email, (await read())?.emailUnverified], ["new@example.org", ""]);
     await register(world, world.idToken({ ...claims, email_verified: "true" }), {});
     assert.deepEqual(
@@ -226,8 +230,8 @@ describe("deleting one's own identity", () => {
     const response = await forget(token, uid);
     assert.deepEqual([response.status, response.text], [200, ""]);
     const { store } = world.harness.app.installation;
-    assert.deepEqual(await store.read((tx) => tx.roleBindings.findByIdentity(uid)), []);
-    assert.equal(await store.read((tx) => tx.identities.find(uid)), undefined);
+    assert.deepEqual(await store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid)), []);
+    assert.equal(await store.read((tx) => tx.table(identityKind).find(uid)), undefined);
     const [row] = await store.read((tx) => tx.audit.listNewest(1));
     assert.deepEqual(
       [row?.method, row?.subjectUid, row?.actorUid],

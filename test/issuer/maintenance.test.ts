@@ -6,6 +6,8 @@ import { type Installation, openInstallation } from "../../src/app/installation.
 import { resolveSettings } from "../../src/config/config.js";
 import { createExpiredRowSweep, createLastSeen, deleteExpired } from "../../src/issuer/maintenance.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
@@ -201,18 +203,18 @@ describe("what is known", () => {
   });
   before(async () => {
     store = openSqlite({ directory: newDataDir(), clock: () => 0, exclusive: false });
-    await store.write((tx) => tx.groups.insert(groupRow(group)));
+    await store.write((tx) => tx.table(groupKind).insert(groupRow(group)));
   });
   after(() => store.close());
 
   const createIdentities = async (count: number) => {
     const uids = Array.from({ length: count }, () => randomIds.newUid(group));
     await store.write(async (tx) => {
-      for (const uid of uids) await tx.identities.insert(identityRow(uid));
+      for (const uid of uids) await tx.table(identityKind).insert(identityRow(uid));
     });
     return uids;
   };
-  const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.identities.find(uid)))?.lastSeenTimeMs;
+  const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.table(identityKind).find(uid)))?.lastSeenTimeMs;
 
   it("never goes back, neither in memory nor in the store", async () => {
     const [uid = ""] = await createIdentities(1);

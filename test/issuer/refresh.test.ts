@@ -10,6 +10,8 @@ import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { buildCapabilitySet, listCapabilityNames } from "../../src/iam/roles/capability-names.js";
 import { createTokens, type TokenGrant } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { invalid, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { groupRow } from "../support/rows.js";
@@ -24,7 +26,7 @@ let child: string;
 before(async () => {
   world = await startExchangeWorld();
   child = randomIds.newUid(world.root);
-  await world.write((tx) => tx.groups.insert(groupRow(child)));
+  await world.write((tx) => tx.table(groupKind).insert(groupRow(child)));
 });
 after(() => world.stop());
 
@@ -311,7 +313,7 @@ describe("a login", () => {
       });
     assert.equal(await isAlive(startMs, startMs + 30 * DAY_MS - 1), true);
     assert.equal(await isAlive(startMs, startMs + 30 * DAY_MS), false);
-    await world.write((tx) => tx.identities.update(uid, { notBefore: startMs / 1000 }, 1));
+    await world.write((tx) => tx.table(identityKind).update(uid, { notBefore: startMs / 1000 }, 1));
     assert.equal(await isAlive(startMs - 1, startMs), false);
     assert.equal(await isAlive(startMs, startMs), true);
   });
@@ -329,9 +331,9 @@ describe("a login", () => {
     const [first, kept] = [await login(uid), await login(uid)];
     const next = (await refreshPair(first)).refreshToken.token;
     const second = Math.floor(Date.now() / 1000);
-    await world.write((tx) => tx.identities.update(uid, { notBefore: second - 1 }, 1));
+    await world.write((tx) => tx.table(identityKind).update(uid, { notBefore: second - 1 }, 1));
     await refreshPair(kept);
-    await world.write((tx) => tx.identities.update(uid, { notBefore: second + 2 }, 1));
+    await world.write((tx) => tx.table(identityKind).update(uid, { notBefore: second + 2 }, 1));
     await isDead(next);
     await later(5_000, async () => {
       await isDead(next);
@@ -451,8 +453,8 @@ describe("what a login is valid for", () => {
     const [ours, theirs] = [await world.harness.organisation("named"), await world.harness.organisation("hidden")];
     const below = randomIds.newUid(ours.group);
     await world.write(async (tx) => {
-      for (const { group } of [ours, theirs]) await tx.groups.update(group, { verified: true }, nowMs());
-      await tx.groups.insert(groupRow(below));
+      for (const { group } of [ours, theirs]) await tx.table(groupKind).update(group, { verified: true }, nowMs());
+      await tx.table(groupKind).insert(groupRow(below));
     });
     const uid = await newPerson();
     await world.harness.bind(uid, "viewer", below);
@@ -487,7 +489,7 @@ describe("what a login is valid for", () => {
   it("stays what it was for grants below it", async () => {
     const uid = await newPerson();
     const below = randomIds.newUid(child);
-    await world.write((tx) => tx.groups.insert(groupRow(below)));
+    await world.write((tx) => tx.table(groupKind).insert(groupRow(below)));
     await world.harness.bind(uid, "viewer", child);
     await world.harness.bind(uid, "owner", below);
     const pair = await refreshPair(await login(uid, { scope: [child] }));
@@ -507,8 +509,8 @@ it("limits a renewed token to an organisation by its name, where that is verifie
     return token === undefined ? outcome : claimsOf(token).lim;
   };
   const rule = "scopes must be at most 32 uids of groups or names of verified organisations";
-  await world.write((tx) => tx.groups.update(world.root, { name: "renewed.example" }, nowMs()));
+  await world.write((tx) => tx.table(groupKind).update(world.root, { name: "renewed.example" }, nowMs()));
   assert.deepEqual(await scopeNamed("renewed.example"), invalid(["scopes", rule]));
-  await world.write((tx) => tx.groups.update(world.root, { verified: true }, nowMs()));
+  await world.write((tx) => tx.table(groupKind).update(world.root, { verified: true }, nowMs()));
   assert.deepEqual(await scopeNamed("renewed.example"), { scope: [world.root] });
 });

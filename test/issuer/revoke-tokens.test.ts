@@ -12,6 +12,8 @@ import { deleteExpired } from "../../src/issuer/maintenance.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { MAX_TOKEN_LIFE_S } from "../../src/pipeline/auth/api-token.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import type { AuditRow } from "../../src/store/tables/audit.js";
 import { permissionDenied } from "../contract/expectations.js";
 import { rawGrpc, requestOf } from "../contract/iam-clients.js";
@@ -179,7 +181,7 @@ describe("a revocation of all tokens refuses", () => {
       assert.match(text, /revoked after this one was issued/);
     }
     assert.equal(
-      await world.write((tx) => tx.roleBindings.findSame(world.root, uid, builtinRoleUid("viewer"))),
+      await world.write((tx) => tx.table(roleBindingKind).findSame(world.root, uid, builtinRoleUid("viewer"))),
       undefined,
     );
     // People who are not registered have revoked nothing.
@@ -241,13 +243,13 @@ describe("a revocation of all tokens refuses", () => {
 
   it("nothing of a person who was deleted and registers again, but the tokens from before", async () => {
     const { uid, token } = await world.person("returner");
-    const row = await world.write((tx) => tx.identities.find(uid));
+    const row = await world.write((tx) => tx.table(identityKind).find(uid));
     await revokeAll(uid, token);
     const between = await world.harness.token(uid);
     await world.write(async (tx) => {
-      await tx.identities.delete(uid);
+      await tx.table(identityKind).delete(uid);
       const notBefore = Math.floor(nowMs() / 1000) + 1;
-      if (row) await tx.identities.insert({ ...row, notBefore, revokeTimeMs: 0 });
+      if (row) await tx.table(identityKind).insert({ ...row, notBefore, revokeTimeMs: 0 });
     });
     assert.deepEqual([await isAccepted(token), await isAccepted(between)], [false, false]);
     pass(1_000);

@@ -5,6 +5,8 @@ import { after, before, describe, test } from "node:test";
 import { mayAccept } from "../../src/iam/people/accept-invite.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { askToken } from "../registry/token-kit.js";
 import type { Harness } from "../support/harness.js";
 import { ask, queryOf } from "./sts/ask.js";
@@ -109,7 +111,7 @@ export function revokedNodesSuite(name: string, start: () => Promise<readonly [H
       };
       const isOpen = (invited: string) =>
         here.app.installation.store.read(async (tx) => {
-          const row = await tx.groupInvites.find(invited);
+          const row = await tx.table(groupInviteKind).find(invited);
           assert.ok(row);
           return mayAccept(tx, row, { uid: "a".repeat(40), email: "", providerUid: null }, Date.now());
         });
@@ -134,13 +136,14 @@ export function revokedNodesSuite(name: string, start: () => Promise<readonly [H
       const { uid } = await caller();
       const issueDuring = (revocation: () => Promise<void>) =>
         there.app.installation.store.read(async (tx) => {
-          await tx.identities.find(uid);
+          await tx.table(identityKind).find(uid);
           await revocation();
           return issuerOf(there).issue(tx, uid, { audience }, Date.now() + 5_000);
         });
       const unsigned = await issueDuring(() => revoke(uid));
       const { token } = await issuerOf(there).sign(unsigned);
-      const { notBefore = 0 } = (await here.app.installation.store.read((tx) => tx.identities.find(uid))) ?? {};
+      const { notBefore = 0 } =
+        (await here.app.installation.store.read((tx) => tx.table(identityKind).find(uid))) ?? {};
       assert.ok(claimsOf(token).iat >= notBefore, "control: its time alone would let it pass");
       all(401, await callsBy(token));
       const next = await issuerOf(there).sign(await issueDuring(async () => {}));

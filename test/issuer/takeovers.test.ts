@@ -5,6 +5,8 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { signIn } from "../../src/iam/people/sign-in.js";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import {
   FOR_OTHERS,
   invalid,
@@ -99,7 +101,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
       );
     }
     const { store } = world.harness.app.installation;
-    assert.ok(await store.read((tx) => tx.groupInvites.find(forAnybody.uid)), "it is still there for others");
+    assert.ok(await store.read((tx) => tx.table(groupInviteKind).find(forAnybody.uid)), "it is still there for others");
     const good = await register(world, world.idToken({ sub: "victim", ...claims, aud: CLIENT }), {
       code: forVictim.code,
     });
@@ -264,7 +266,7 @@ describe("tokens of this service", () => {
         sealedSecret: "",
         scim,
       };
-      await world.write((tx) => tx.identityProviders.insert({ ...row, createTimeMs: 1, updateTimeMs: 1 }));
+      await world.write((tx) => tx.table(identityProviderKind).insert({ ...row, createTimeMs: 1, updateTimeMs: 1 }));
       const outcome = (await world.exchange({ identity_provider: uid }, world.owner.token)).outcome;
       assert.deepEqual(outcome, unauthenticated(), issuer);
     }

@@ -14,6 +14,10 @@ import { signJwt } from "../../src/kernel/jws.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { encodeApiToken, verifyApiToken } from "../../src/pipeline/auth/api-token.js";
 import { authorize, bitOf, type Guard } from "../../src/pipeline/auth/authorize.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { notPermitted, permissionDenied } from "../contract/expectations.js";
@@ -92,14 +96,14 @@ describe("any tree, any bindings and any limit", () => {
     }
     const identity = randomIds.newUid();
     await store.write(async (tx) => {
-      for (const uid of uids) await tx.groups.insert(groupRow(uid));
-      await tx.identities.insert(identityRow(identity));
+      for (const uid of uids) await tx.table(groupKind).insert(groupRow(uid));
+      await tx.table(identityKind).insert(identityRow(identity));
       for (const { group, capabilities } of bindings) {
         const role = randomIds.newUid();
         const at = randomIds.newUid(uids[group % uids.length]);
         const bits = capabilities.map((one) => pool[one]?.bit ?? -1);
-        await tx.roles.insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
-        await tx.roleBindings.insert(bindingRow(at, identity, role));
+        await tx.table(roleKind).insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
+        await tx.table(roleBindingKind).insert(bindingRow(at, identity, role));
       }
     });
     return { identity, uids };
@@ -174,7 +178,7 @@ describe("a limited token", () => {
     child = randomIds.newUid(world.root);
     beside = randomIds.newUid(world.root);
     await world.write(async (tx) => {
-      for (const uid of [child, beside]) await tx.groups.insert(groupRow(uid));
+      for (const uid of [child, beside]) await tx.table(groupKind).insert(groupRow(uid));
     });
     identity = await world.workload("ci", { role: "owner" });
   });

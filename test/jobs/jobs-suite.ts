@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createJobs, type Job, type JobRun, type JobsDeps } from "../../src/jobs/jobs.js";
 import { LeaseLostError, readJob, takeLease } from "../../src/jobs/lease.js";
 import type { Store } from "../../src/store/store.js";
-import type { JobRow } from "../../src/store/tables/schema.js";
+import type { JobRow } from "../../src/store/tables/tables.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { waitUntil } from "../support/wait-until.js";
 

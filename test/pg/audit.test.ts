@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { checkpointAttacksSuite } from "../audit/checkpoint-attacks-suite.js";
 import { auditRow, type Log, openLog } from "../audit/log-kit.js";
@@ -86,12 +87,12 @@ describe("the audit log on PostgreSQL", () => {
     let [units, sealed] = [0, 0];
     let writing = true;
     const groups = Array.from({ length: LANES }, (_, i) => rootUid(i + 1));
-    for (const group of groups) await logs[0]?.store.write((tx) => tx.groups.insert(groupRow(group)));
+    for (const group of groups) await logs[0]?.store.write((tx) => tx.table(groupKind).insert(groupRow(group)));
     const write = async (log: Log, group: string) => {
       for (let i = 0; i < ROUNDS; i++) {
         await log.store.write(async (tx) => {
           units++;
-          await tx.groups.find(group);
+          await tx.table(groupKind).find(group);
           await tx.audit.append(auditRow(i % 2 ? group : root));
         });
       }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import pg from "pg";
 import { closingTables, copiedTables } from "../../src/store/copy/tables.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { convertSqlite } from "../../src/store/migrate/conversion/sqlite.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
@@ -132,7 +133,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     const rowOf = (n: number) => groupRow(childUid(uids.root, 0x1000 + n), { name: `group ${n % 100}` });
     const sqlite = openSqlite({ directory: data });
     await sqlite.write(async (tx) => {
-      for (let n = 0; n < 3_000; n++) await tx.groups.insert(rowOf(n));
+      for (let n = 0; n < 3_000; n++) await tx.table(groupKind).insert(rowOf(n));
     });
     await sqlite.close();
 
@@ -140,7 +141,9 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     await copy("--data", data, "--to", url);
     const nodes = await openPg({ url });
     const changes = Array.from({ length: 400 }, (_, i) =>
-      nodes.write(async (tx) => (i % 3 === 0 ? tx.groups.delete(rowOf(i).uid) : tx.groups.insert(rowOf(6_000 + i)))),
+      nodes.write(async (tx) =>
+        i % 3 === 0 ? tx.table(groupKind).delete(rowOf(i).uid) : tx.table(groupKind).insert(rowOf(6_000 + i)),
+      ),
     );
     await Promise.all(changes);
     await nodes.close();
@@ -163,8 +166,8 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     const store = openSqlite({ directory: back });
     await store.write(async (tx) => {
       for (let n = 0; n < 300; n++) {
-        await tx.groups.insert(rowOf(8_000 + n));
-        await tx.groups.delete(rowOf(2_000 + n).uid);
+        await tx.table(groupKind).insert(rowOf(8_000 + n));
+        await tx.table(groupKind).delete(rowOf(2_000 + n).uid);
       }
     });
     await store.close();

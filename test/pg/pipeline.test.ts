@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import pg from "pg";
 import { ApiError } from "../../src/kernel/errors.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { newDatabase, withClient } from "./databases.js";
@@ -157,30 +158,33 @@ describe("where a statement fails", () => {
   test("those sent behind it do not hide why: a conflict is one whichever is awaited", async (t) => {
     const { store } = await openStore(t);
     const row = groupRow(rootUid(1));
-    await store.write((tx) => tx.groups.insert(row));
+    await store.write((tx) => tx.table(groupKind).insert(row));
     const again = store.write(
       async (tx) => {
         await tx.settings.find("any");
-        const insert = tx.groups.insert(row);
+        const insert = tx.table(groupKind).insert(row);
         insert.catch(() => {});
-        const behind = [1, 2].map(async () => tx.groups.find(row.uid));
+        const behind = [1, 2].map(async () => tx.table(groupKind).find(row.uid));
         for (const one of behind) one.catch(() => {});
         await behind[1];
       },
       { deadlineMs: Date.now() + 300 },
     );
     await assert.rejects(again, (error) => error instanceof ApiError && error.code === Code.Aborted);
-    assert.ok(await store.read((tx) => tx.groups.find(row.uid)));
+    assert.ok(await store.read((tx) => tx.table(groupKind).find(row.uid)));
   });
 
   test("a unit that goes on all the same is not acknowledged", async (t) => {
     const { store } = await openStore(t);
     const row = groupRow(rootUid(1));
-    await store.write((tx) => tx.groups.insert(row));
+    await store.write((tx) => tx.table(groupKind).insert(row));
     const written = store.write(
       async (tx) => {
         await tx.settings.put("lost", "1");
-        await tx.groups.insert(row).catch(() => {});
+        await tx
+          .table(groupKind)
+          .insert(row)
+          .catch(() => {});
       },
       { deadlineMs: Date.now() + 300 },
     );

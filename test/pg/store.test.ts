@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../src/kernel/errors.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openPg } from "../../src/store/pg/open.js";
 import type { UnitOptions } from "../../src/store/store.js";
 import { storeSuite } from "../store/store-suite.js";
@@ -62,15 +63,15 @@ test("transactions of several rows do not wait for each other in a circle", asyn
   const url = await newDatabase();
   const store = await openPg({ url });
   const root = rootUid(1);
-  await store.write((tx) => tx.groups.insert(groupRow(root)));
+  await store.write((tx) => tx.table(groupKind).insert(groupRow(root)));
   let count = 0;
   const insertRows = async () => {
     const uids = Array.from({ length: 8 }, () => childUid(root, count++));
     await store.write(async (tx) => {
-      for (const uid of uids) await tx.groups.insert(groupRow(uid));
+      for (const uid of uids) await tx.table(groupKind).insert(groupRow(uid));
     });
     await store.write(async (tx) => {
-      for (const uid of uids) await tx.groups.delete(uid);
+      for (const uid of uids) await tx.table(groupKind).delete(uid);
     });
   };
   await Promise.all(Array.from({ length: 48 }, insertRows));

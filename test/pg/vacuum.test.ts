@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { vacuumDatabase } from "../../src/store/pg/vacuum.js";
 import { runCommand } from "../support/command.js";
@@ -50,7 +51,7 @@ test("an import of advisories", async () => {
 test("a role that owns no table does nothing, and does not fail", async () => {
   const url = new URL(await newDatabase());
   const store = await openPg({ url: url.href });
-  await store.write((tx) => tx.groups.insert(groupRow(rootUid(1))));
+  await store.write((tx) => tx.table(groupKind).insert(groupRow(rootUid(1))));
   await store.close();
   const role = `reader_${process.pid}`;
   await withClient(url.href, (client) => client.query(`CREATE ROLE ${role} LOGIN`));

@@ -6,6 +6,8 @@ import { Code } from "@connectrpc/connect";
 import { failedPrecondition } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import { type Handler, withOutcome } from "../../src/pipeline/handlers.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { errorOf, foreign, group, member, nowMs, type Pipeline, root, startPipeline } from "./pipeline.js";
 
@@ -136,7 +138,7 @@ describe("the audit log", () => {
     assert.equal(await auditCount(), rows);
     // Statements that match no row change none.
     p.handler = async (_request: never, { tx }: UnaryCall) => {
-      await tx.roleBindings.delete(childUid(group, 0xabc));
+      await tx.table(roleBindingKind).delete(childUid(group, 0xabc));
       await tx.settings.find("test");
       return { uid: group };
     };
@@ -156,24 +158,24 @@ describe("the audit log", () => {
       const rows = await auditCount();
       const uid = childUid(group, 0xdead);
       p.handler = async (_request: never, { tx }: UnaryCall) => {
-        await tx.groups.insert(groupRow(uid));
+        await tx.table(groupKind).insert(groupRow(uid));
         throw thrown;
       };
       assert.equal((await errorOf(p.start("Make", good, { authorization: member }).answer)).code, code);
       assert.equal(await auditCount(), rows);
-      assert.equal(await p.store.read((tx) => tx.groups.find(uid)), undefined);
+      assert.equal(await p.store.read((tx) => tx.table(groupKind).find(uid)), undefined);
     });
   }
 
   test("the handler's rows and the audit row are there together", async () => {
     const uid = childUid(group, 0xbeef);
     p.handler = async (_request: never, { tx }: UnaryCall) => {
-      await tx.groups.insert(groupRow(uid));
+      await tx.table(groupKind).insert(groupRow(uid));
       return { uid };
     };
     await p.start("Make", good, { authorization: member }).answer;
     await p.store.read(async (tx) => {
-      assert.ok(await tx.groups.find(uid));
+      assert.ok(await tx.table(groupKind).find(uid));
       assert.equal((await tx.audit.listNewest(1))[0]?.subjectUid, uid);
     });
   });

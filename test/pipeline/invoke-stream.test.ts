@@ -15,6 +15,10 @@ import type { Handler } from "../../src/pipeline/handlers.js";
 import { authorizeMounted } from "../../src/pipeline/invoke-mounted.js";
 import { createInvokeStream, type InvokeStream } from "../../src/pipeline/invoke-stream.js";
 import { createMethodTable, type StreamEntry } from "../../src/pipeline/method-table.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
@@ -74,11 +78,11 @@ describe("invoke-stream", () => {
       onInternalError: (error) => internal.push(error),
     });
     await store.write(async (tx) => {
-      for (const uid of [root, group, foreign]) await tx.groups.insert(groupRow(uid));
-      await tx.identities.insert(identityRow(member));
+      for (const uid of [root, group, foreign]) await tx.table(groupKind).insert(groupRow(uid));
+      await tx.table(identityKind).insert(identityRow(member));
       const capabilities = toCapabilitySet([bitOf(Capability.CAP_IAM_GROUPS_LIST)]);
-      await tx.roles.insert(roleRow(role, { capabilities }));
-      await tx.roleBindings.insert(bindingRow(childUid(root, 9), member, role));
+      await tx.table(roleKind).insert(roleRow(role, { capabilities }));
+      await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 9), member, role));
     });
   });
   after(() => store.close());

@@ -4,6 +4,9 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { failedPrecondition, notFound } from "../../src/kernel/errors.js";
 import { MAX_CALL_MS, UnaryCall } from "../../src/pipeline/call.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { bindingRow, childUid, rootUid } from "../support/rows.js";
 import {
   errorOf,
@@ -99,7 +102,7 @@ describe("invoke", () => {
 
   test("the transaction and the caller are there while the handler runs", async () => {
     p.handler = async (_request: never, { tx, caller }: UnaryCall) => ({
-      uid: (await tx.groups.find(group))?.uid,
+      uid: (await tx.table(groupKind).find(group))?.uid,
       caller: caller.uid,
     });
     assert.deepEqual(await p.start("Make", good, { authorization: member }).answer, { uid: group, caller: member });
@@ -108,7 +111,7 @@ describe("invoke", () => {
   test("the transaction is dead once the handler has answered", async () => {
     const { answer, call } = p.start("Make", good, { authorization: member });
     await answer;
-    assert.throws(() => call.tx.groups.find(group), /after its unit of work had settled/);
+    assert.throws(() => call.tx.table(groupKind).find(group), /after its unit of work had settled/);
   });
 
   test("before the handler runs there is no transaction", () => {
@@ -186,11 +189,11 @@ describe("invoke", () => {
     const later = { authorization: stranger };
     assert.equal((await errorOf(p.start("Make", good, later).answer)).code, Code.PermissionDenied);
     const binding = bindingRow(childUid(group, 0x77), stranger, role);
-    await p.store.write((tx) => tx.roleBindings.insert(binding));
+    await p.store.write((tx) => tx.table(roleBindingKind).insert(binding));
     await p.start("Make", good, later).answer;
-    await p.store.write((tx) => tx.roleBindings.delete(binding.uid));
+    await p.store.write((tx) => tx.table(roleBindingKind).delete(binding.uid));
     assert.equal((await errorOf(p.start("Make", good, later).answer)).code, Code.PermissionDenied);
-    await p.store.write((tx) => tx.identities.delete(stranger));
+    await p.store.write((tx) => tx.table(identityKind).delete(stranger));
     assert.equal((await errorOf(p.start("Make", good, later).answer)).code, Code.Unauthenticated);
   });
 

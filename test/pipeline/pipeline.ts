@@ -13,6 +13,10 @@ import { type CallContext, type Inbound, UnaryCall } from "../../src/pipeline/ca
 import type { Handler } from "../../src/pipeline/handlers.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type UnaryEntry } from "../../src/pipeline/method-table.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { newDataDir } from "../support/data-dir.js";
@@ -137,11 +141,11 @@ export async function startPipeline(): Promise<Pipeline> {
     },
   };
   await store.write(async (tx) => {
-    for (const uid of [root, group, foreign]) await tx.groups.insert(groupRow(uid));
-    for (const uid of [member, stranger]) await tx.identities.insert(identityRow(uid));
+    for (const uid of [root, group, foreign]) await tx.table(groupKind).insert(groupRow(uid));
+    for (const uid of [member, stranger]) await tx.table(identityKind).insert(identityRow(uid));
     const bits = [Capability.CAP_IAM_GROUPS_CREATE, Capability.CAP_IAM_GROUPS_LIST].map(bitOf);
-    await tx.roles.insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
-    await tx.roleBindings.insert(bindingRow(childUid(root, 9), member, role));
+    await tx.table(roleKind).insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
+    await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 9), member, role));
   });
   return pipeline;
 }

@@ -6,6 +6,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits, type QuotaKind } from "../../src/kernel/quotas.js";
 import type { RoomCheck } from "../../src/pipeline/method-table.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import type { Store } from "../../src/store/store.js";
 import { type InProcess, inProcess } from "../support/in-process.js";
 import { bindingRow, childUid, groupRow, identityRow } from "../support/rows.js";
@@ -38,11 +41,11 @@ export function quotaRaceSuite(name: string, open: () => Promise<Store>): void {
     /** A person, with an organisation of theirs that has this many groups. */
     async function organisation(groups = 0) {
       const owner = randomIds.newUid();
-      await store.write((tx) => tx.identities.insert(identityRow(owner)));
+      await store.write((tx) => tx.table(identityKind).insert(identityRow(owner)));
       const created = await call(`${IAM}.GroupsService/CreateGroup`, owner, { group: { name: "root" } });
       const { uid: root } = created as { uid: string };
       await store.write(async (tx) => {
-        for (let n = 0; n < groups; n++) await tx.groups.insert(groupRow(childUid(root, n)));
+        for (let n = 0; n < groups; n++) await tx.table(groupKind).insert(groupRow(childUid(root, n)));
       });
       return { owner, root };
     }
@@ -80,7 +83,7 @@ export function quotaRaceSuite(name: string, open: () => Promise<Store>): void {
       await store.write(async (tx) => {
         const existing = await usage("bindings", root);
         for (let n = existing; n < FILLED; n++) {
-          await tx.roleBindings.insert(bindingRow(childUid(root, n), randomIds.newUid(), role));
+          await tx.table(roleBindingKind).insert(bindingRow(childUid(root, n), randomIds.newUid(), role));
         }
       });
       const create = () => {
@@ -100,7 +103,7 @@ export function quotaRaceSuite(name: string, open: () => Promise<Store>): void {
       const others = await Promise.all(
         Array.from({ length: CALLS / 2 }, async (_, n) => {
           const uid = childUid(childUid(root, n), 1);
-          await store.write((tx) => tx.roleBindings.insert(bindingRow(uid, randomIds.newUid(), role)));
+          await store.write((tx) => tx.table(roleBindingKind).insert(bindingRow(uid, randomIds.newUid(), role)));
           return uid;
         }),
       );

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { type InProcess, inProcess } from "../support/in-process.js";
@@ -33,7 +34,7 @@ describe("a call", () => {
       close: () => store.close(),
     };
     call = await inProcess(counting, randomIds, Date.now);
-    await store.write((tx) => tx.identities.insert(identityRow(owner)));
+    await store.write((tx) => tx.table(identityKind).insert(identityRow(owner)));
     root = (await unitsOf("iam.v2beta1.GroupsService/CreateGroup", { group: { name: "root" } })).uid;
   });
   after(() => store.close());

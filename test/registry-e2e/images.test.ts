@@ -15,6 +15,7 @@ import { readSizes } from "../../src/registry/images/image-manifest.js";
 import type { TagName } from "../../src/registry/oci/reference.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -30,7 +31,7 @@ after(async () => {
 });
 const creation = { ids: randomIds, nowMs: 1_000 };
 const [app, named, other] = await store.write(async (tx) => {
-  await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+  await tx.table(groupKind).insert(groupRow(ROOT, { name: "acme", verified: true }));
   await tx.registry.putName({ name: "acme", groupUid: ROOT, uidPath: "pulls" });
   return [
     await ensureRepo(tx, ROOT, "app", creation),

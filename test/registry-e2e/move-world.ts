@@ -8,6 +8,8 @@ import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { Content } from "../../src/registry/oci/registry-client.js";
 import { createInternalTokens } from "../../src/registry/oci/registry-token.js";
+import { repoKind } from "../../src/store/registry/repos.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -136,10 +138,10 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
     },
     tags,
     async readTags(repo) {
-      const row = await store.read((tx) => tx.repos.findByName(group, repo));
+      const row = await store.read((tx) => tx.table(repoKind).findByName(group, repo));
       const order = { field: "name", descending: false };
       const query = { visible: [row?.uid ?? ""], filter: {}, order, skip: 0, limit: 1_000 };
-      const { rows } = await store.read((tx) => tx.tags.listAll(query));
+      const { rows } = await store.read((tx) => tx.table(tagKind).listAll(query));
       return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
     },
     countStoredBytes() {

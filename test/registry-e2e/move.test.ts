@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Content } from "../../src/registry/oci/registry-client.js";
+import { repoKind } from "../../src/store/registry/repos.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { tempDir } from "../support/temp-dir.js";
 import { startBareRegistry } from "./bare-registry.js";
 import { makeImage } from "./images.js";
@@ -48,8 +50,8 @@ describe("moving a repo that was pushed under both names", { skip }, () => {
     }
     tags = await made.tags(byUid);
     content = await made.manifests(byUid);
-    const row = await made.world.write((tx) => tx.repos.findByName(made.group, "app"));
-    const known = await made.world.write((tx) => tx.tags.digestsOf(row?.uid ?? ""));
+    const row = await made.world.write((tx) => tx.table(repoKind).findByName(made.group, "app"));
+    const known = await made.world.write((tx) => tx.table(tagKind).digestsOf(row?.uid ?? ""));
     untagged = "";
     for (const one of known) if (!content.has(one) && (await made.client.findDigest(byUid, one))) untagged = one;
     assert.notEqual(untagged, "");

@@ -2,6 +2,8 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
+import { repoKind } from "../../src/store/registry/repos.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { arbor } from "../e2e/process.js";
 import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
@@ -78,10 +80,12 @@ async function differences(data: string, group: string, stored: Stored): Promise
     for (const [path, names] of stored) {
       const found = new Map<string, string>();
       await store.read(async (tx) => {
-        const repo = await tx.repos.findByName(group, path.slice(group.length + 1));
+        const repo = await tx.table(repoKind).findByName(group, path.slice(group.length + 1));
         if (repo === undefined) return;
         const order = { field: "uid", descending: false };
-        const { rows } = await tx.tags.listAll({ visible: [repo.uid], filter: {}, order, skip: 0, limit: 1_000_000 });
+        const { rows } = await tx
+          .table(tagKind)
+          .listAll({ visible: [repo.uid], filter: {}, order, skip: 0, limit: 1_000_000 });
         for (const { name, digest } of rows) {
           if (found.has(name)) problems.push(`${path}:${name} is there twice`);
           found.set(name, digest);

@@ -6,6 +6,8 @@ import { createRegistryClient } from "../../src/registry/oci/registry-client.js"
 import { syncRegistry } from "../../src/registry/oci/sync.js";
 import { applyTagPush } from "../../src/registry/oci/tag-events.js";
 import { ensureRepo } from "../../src/registry/repos/repo.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -34,7 +36,7 @@ test("a push during a sync stays, and tags that were deleted before are removed"
     const digest = `sha256:${"d".repeat(64)}`;
     const beforeMs = Date.now() - 60_000;
     const repo = await store.write(async (tx) => {
-      await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+      await tx.table(groupKind).insert(groupRow(ROOT, { name: "acme", verified: true }));
       await tx.registry.putName({ name: "acme", groupUid: ROOT, uidPath: "pulls" });
       await tx.audit.append({
         rootUid: ROOT,
@@ -70,7 +72,7 @@ test("a push during a sync stays, and tags that were deleted before are removed"
       onProgress() {},
     });
     const query = { visible: [repo.uid], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 10 };
-    const { rows } = await store.read((tx) => tx.tags.listAll(query));
+    const { rows } = await store.read((tx) => tx.table(tagKind).listAll(query));
     const found = new Map(rows.map((row) => [row.name, row.digest]));
     assert.deepEqual(found, new Map([["pushed-meanwhile", digest], ...(stored.get("acme/app0") ?? [])]));
     const { tags, added, removed, unknown } = state;

@@ -5,6 +5,8 @@ import { after, before, test } from "node:test";
 import { decodeProtectedHeader } from "jose";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { signToken } from "../support/local-issuer.js";
 import { localImage } from "./image.js";
@@ -94,7 +96,7 @@ test("a repo bound to anonymous is pulled without credentials, until the binding
   const binding = await world.harness.bind(builtinIdentityUid("anonymous"), "registry.pull", world.root);
   assert.equal(assertSuccess(await inspect(path)), image.digest);
   assertRejected(await skopeo(["copy", ...PLAIN, "--dest-no-creds", image.name, at(world.root, "other")]));
-  await world.write((tx) => tx.roleBindings.delete(binding));
+  await world.write((tx) => tx.table(roleBindingKind).delete(binding));
   assertRejected(await inspect(path));
 });
 
@@ -104,7 +106,7 @@ test("a deleted binding stops pulls", { skip }, async () => {
   assertSuccess(await push(image.name, path, await member("registry.push")));
   const puller = await member("registry.pull");
   assert.equal(assertSuccess(await inspect(path, puller)), image.digest);
-  await world.write((tx) => tx.roleBindings.delete(puller.binding));
+  await world.write((tx) => tx.table(roleBindingKind).delete(puller.binding));
   assertRejected(await inspect(path, puller));
 });
 
@@ -113,7 +115,7 @@ test("a verified organisation is reached by its name, and no other is", { skip }
   const { group } = await world.harness.organisation("named");
   const pusher = await member("registry.push", group);
   const { group: impostor } = await world.harness.organisation("example.org");
-  await world.write((tx) => tx.groups.update(group, { name: "example.org" }, Date.now()));
+  await world.write((tx) => tx.table(groupKind).update(group, { name: "example.org" }, Date.now()));
   assertRejected(await push(image.name, at("example.org", "named"), pusher));
   await world.write((tx) => verifyGroup(tx, group, undefined, { ids: randomIds, nowMs: Date.now() }));
   assertSuccess(await push(image.name, at("example.org", "named"), pusher));

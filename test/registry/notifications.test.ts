@@ -10,6 +10,9 @@ import type { WebRequest } from "../../src/kernel/web.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
 import { parseEvents } from "../../src/registry/oci/notification.js";
 import { NOTIFICATIONS_PATH, notificationRoutes } from "../../src/registry/oci/notification-routes.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { repoKind } from "../../src/store/registry/repos.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -25,9 +28,9 @@ const directory = tempDir();
 const secretFile = fileOf("secret", SECRET);
 const store = openSqlite({ directory, clock: () => NOW, exclusive: true });
 await store.write(async (tx) => {
-  await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+  await tx.table(groupKind).insert(groupRow(ROOT, { name: "acme", verified: true }));
   await tx.registry.putName({ name: "acme", groupUid: ROOT, uidPath: "pulls" });
-  await tx.groups.insert(groupRow(rootUid(2), { name: "unverified" }));
+  await tx.table(groupKind).insert(groupRow(rootUid(2), { name: "unverified" }));
 });
 after(() => store.close());
 
@@ -87,10 +90,10 @@ const send = (...events: Given[]) => post({ events: events.map(event) });
 
 async function tagsOf(repoName: string): Promise<Record<string, string> | undefined> {
   return store.read(async (tx) => {
-    const repo = await tx.repos.findByName(ROOT, repoName);
+    const repo = await tx.table(repoKind).findByName(ROOT, repoName);
     if (repo === undefined) return undefined;
     const query = { visible: [repo.uid], filter: {}, order: { field: "uid", descending: false }, skip: 0, limit: 200 };
-    const { rows } = await tx.tags.listAll(query);
+    const { rows } = await tx.table(tagKind).listAll(query);
     return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]).sort());
   });
 }

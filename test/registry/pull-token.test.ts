@@ -1,6 +1,8 @@
 // `arbor auth pull-tokens` against a running service.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { type Host, startHost } from "../e2e/process.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { askToken } from "./token-kit.js";
@@ -62,7 +64,9 @@ test("a pull token pulls until it is revoked", async () => {
   assert.equal(revoked.stdout, `revoked ${username}\n`, revoked.stderr);
   assert.equal(await pull(username, password), 401);
   assert.deepEqual(await pull(other.username, other.password), access);
-  const left2 = await world.harness.app.installation.store.read((tx) => tx.roleBindings.findByIdentity(username));
+  const left2 = await world.harness.app.installation.store.read((tx) =>
+    tx.table(roleBindingKind).findByIdentity(username),
+  );
   assert.deepEqual(left2, []);
 });
 
@@ -84,6 +88,6 @@ test("a caller who may not bind creates nothing, and other identities are not re
   const workload = await world.workload("ci");
   const refused = await pullToken(["revoke", workload, "--yes"]);
   assert.match(refused.stderr, /is no pull token/);
-  const row = await world.harness.app.installation.store.read((tx) => tx.identities.find(workload));
+  const row = await world.harness.app.installation.store.read((tx) => tx.table(identityKind).find(workload));
   assert.ok(row);
 });

@@ -5,6 +5,9 @@ import { type RegistryNameOptions, verifyGroup } from "../../src/iam/operator/op
 import { randomIds } from "../../src/kernel/ids.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
 import { listRepoPaths, locateRepo, parseRepoPath, type RepoLocation } from "../../src/registry/oci/repo-path.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { repoKind } from "../../src/store/registry/repos.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { RegistryNameRow, UidPath } from "../../src/store/tables/registry.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
@@ -18,17 +21,17 @@ let count = 0;
 /** A new root group; returns its uid. */
 async function createRoot(name: string): Promise<string> {
   const uid = rootUid(++count);
-  await store.write((tx) => tx.groups.insert(groupRow(uid, { name })));
+  await store.write((tx) => tx.table(groupKind).insert(groupRow(uid, { name })));
   return uid;
 }
 
 const verify = (uid: string, options?: RegistryNameOptions) =>
   store.write((tx) => verifyGroup(tx, uid, undefined, { ids: randomIds, nowMs: NOW }, options));
-const rename = (uid: string, name: string) => store.write((tx) => tx.groups.update(uid, { name }, NOW));
+const rename = (uid: string, name: string) => store.write((tx) => tx.table(groupKind).update(uid, { name }, NOW));
 const remove = (uid: string) =>
   store.write(async (tx) => {
-    const row = await tx.groups.find(uid);
-    if (row) await tx.groups.delete(row.uid);
+    const row = await tx.table(groupKind).find(uid);
+    if (row) await tx.table(groupKind).delete(row.uid);
   });
 const nameOf = (uid: string) => store.read((tx) => tx.registry.findName(uid));
 const locate = async (path: string): Promise<RepoLocation | undefined> => {
@@ -57,7 +60,7 @@ test("pulls by the uid are kept where verification says so", async () => {
 
 test("a group that was verified without a name gets it by a second verification", async () => {
   const uid = await createRoot("older.example");
-  await store.write((tx) => tx.groups.update(uid, { verified: true }, NOW));
+  await store.write((tx) => tx.table(groupKind).update(uid, { verified: true }, NOW));
   assert.equal(await locate("older.example/app"), undefined);
   assert.equal(await verify(uid), "older.example");
 });
@@ -74,7 +77,7 @@ test("a new name of the group leaves the recorded one, and the old name is nobod
   const inUse = new RegExp(`before\\.example is the name of the group ${uid} in the registry`);
   await rejects(verify(other), inUse);
   await rejects(verify(other, { reuseRegistryName: true }), inUse);
-  assert.equal((await store.read((tx) => tx.groups.find(other)))?.verified, false);
+  assert.equal((await store.read((tx) => tx.table(groupKind).find(other)))?.verified, false);
   assert.deepEqual(await locate(`${other}/app`), { groupUid: other, path: `${other}/app` });
 });
 
@@ -137,17 +140,20 @@ for (const [uidPath, both] of paths) {
     // A moved repo is deleted under the uid; its tags stay.
     assert.equal((await send("3", "delete", `${uid}/app`, "")).dropped, both ? 0 : 1);
     const child = childUid(uid, 1);
-    await store.write((tx) => tx.groups.insert(groupRow(child, { name: "x" })));
+    await store.write((tx) => tx.table(groupKind).insert(groupRow(child, { name: "x" })));
     assert.equal((await send("4", "push", `${child}/app`, "c")).dropped, 0);
     const lists = await store.read(async (tx) => {
-      const [repo, below] = [await tx.repos.findByName(uid, "app"), await tx.repos.findByName(child, "app")];
+      const [repo, below] = [
+        await tx.table(repoKind).findByName(uid, "app"),
+        await tx.table(repoKind).findByName(child, "app"),
+      ];
       if (repo === undefined || below === undefined) throw new Error("there are no repos");
       return [await listRepoPaths(tx, repo), await listRepoPaths(tx, below)];
     });
     assert.deepEqual(lists, [both ? [named, `${uid}/app`] : [named], [`${child}/app`]]);
     const kept = await store.read(async (tx) => {
-      const repo = await tx.repos.findByName(uid, "app");
-      return (await tx.tags.findByName(repo?.uid ?? "", "a")) !== undefined;
+      const repo = await tx.table(repoKind).findByName(uid, "app");
+      return (await tx.table(tagKind).findByName(repo?.uid ?? "", "a")) !== undefined;
     });
     assert.equal(kept, !both);
   });

@@ -4,6 +4,8 @@ import { after, before, describe, it } from "node:test";
 import { seedAnonymous } from "../../src/iam/identities/identity.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { ANONYMOUS_UID, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import { invalid } from "../contract/expectations.js";
 import type { RestResponse } from "../contract/rest.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
@@ -24,9 +26,9 @@ before(async () => {
   source = await world.repo({ name: "source", description: "the source", ...shared });
   foreign = await world.repo({ name: "foreign" }, world.foreign);
   await world.write(async (tx) => {
-    const row = await tx.repos.find(source);
-    if (row) await tx.repos.replace({ ...row, readme: "# Source" });
-    await tx.groups.update(world.root, { name: "verified.example" }, 1_000);
+    const row = await tx.table(repoKind).find(source);
+    if (row) await tx.table(repoKind).replace({ ...row, readme: "# Source" });
+    await tx.table(groupKind).update(world.root, { name: "verified.example" }, 1_000);
     await verifyGroup(tx, world.root, undefined, { ids: randomIds, nowMs: 1_000 });
   });
 });

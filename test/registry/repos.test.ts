@@ -2,6 +2,7 @@
 // and what goes with them.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import type { RestResponse } from "../contract/rest.js";
 import { childUid, groupRow } from "../support/rows.js";
@@ -78,7 +79,7 @@ describe("a repo", () => {
     for (let depth = 2; depth <= 12; depth++) {
       group = childUid(group, 7);
       const row = groupRow(group);
-      await world.write((tx) => tx.groups.insert(row));
+      await world.write((tx) => tx.table(groupKind).insert(row));
     }
     const rule = "must be shorter in a group this deep: paths in a registry have at most 255 characters";
     const broken = invalid(["name", `name ${rule}`]);

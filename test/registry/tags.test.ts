@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { classifyTag } from "../../src/registry/tags/tag.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { invalid } from "../contract/expectations.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
@@ -101,7 +102,7 @@ describe("a tag", () => {
     assert.notEqual(second?.updateTime, first?.updateTime);
     world.harness.skewMs += 1_000;
     await world.tag(repo, "latest", "a");
-    const moves = await world.write((tx) => tx.tags.listMoves(uid, 0, Number.MAX_SAFE_INTEGER, 10));
+    const moves = await world.write((tx) => tx.table(tagKind).listMoves(uid, 0, Number.MAX_SAFE_INTEGER, 10));
     assert.deepEqual(
       moves.map(({ digest }) => digest),
       ["a", "b", "a"].map(digestOf),
@@ -115,7 +116,10 @@ describe("a tag", () => {
     const uid = await world.tag(repo, "old");
     const body = { name: "old", digest: digestOf("a"), deprecated: true };
     assert.equal((await world.call("POST", `/tags/${repo}`, body)).json?.deprecated, true);
-    assert.equal((await world.write((tx) => tx.tags.listMoves(uid, 0, Number.MAX_SAFE_INTEGER, 10))).length, 1);
+    assert.equal(
+      (await world.write((tx) => tx.table(tagKind).listMoves(uid, 0, Number.MAX_SAFE_INTEGER, 10))).length,
+      1,
+    );
   });
 
   it("is deleted with its history", async () => {
@@ -127,7 +131,7 @@ describe("a tag", () => {
       const { status, json } = await world.call(method, `/tags/${uid}`);
       assert.deepEqual([status, json?.message], [404, `Not found: tag: there is no tag ${uid}`]);
     }
-    assert.deepEqual(await world.write((tx) => tx.tags.listMoves(uid, 0, Number.MAX_SAFE_INTEGER, 10)), []);
+    assert.deepEqual(await world.write((tx) => tx.table(tagKind).listMoves(uid, 0, Number.MAX_SAFE_INTEGER, 10)), []);
     assert.notEqual(await world.tag(repo, "short-lived"), uid);
   });
 

@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { computeLibtrustFingerprint } from "../../src/issuer/keys/key-generation.js";
 import { builtinIdentityUid } from "../../src/kernel/ids.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { signToken } from "../support/local-issuer.js";
 import { askToken, type TokenRequest } from "./token-kit.js";
@@ -149,8 +150,8 @@ test("rejects an identity that was revoked or deleted", async () => {
   const gone = await world.harness.identity({}, world.root);
   const revoked = await world.harness.identity({}, world.root);
   await world.write(async (tx) => {
-    await tx.identities.delete(gone.uid);
-    await tx.identities.update(revoked.uid, { notBefore: Math.floor(Date.now() / 1000) + 5 }, Date.now());
+    await tx.table(identityKind).delete(gone.uid);
+    await tx.table(identityKind).update(revoked.uid, { notBefore: Math.floor(Date.now() / 1000) + 5 }, Date.now());
   });
   for (const { token } of [gone, revoked]) {
     assert.equal((await requestToken({ user: "_token", password: token })).status, 401);

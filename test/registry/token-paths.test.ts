@@ -4,6 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { seedAnonymous } from "../../src/iam/identities/identity.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { ANONYMOUS_UID, randomIds } from "../../src/kernel/ids.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { groupRow } from "../support/rows.js";
 import { askToken } from "./token-kit.js";
@@ -45,7 +48,7 @@ before(async () => {
       await harness.bind(pusher.uid, "registry.push", group),
       await harness.bind(puller.uid, "registry.pull", group),
     ];
-    await world.write((tx) => tx.groups.insert(groupRow(subgroupOf(group), { name })));
+    await world.write((tx) => tx.table(groupKind).insert(groupRow(subgroupOf(group), { name })));
   }
   await harness.bind(stranger.uid, "registry.push", world.foreign);
   await world.write(async (tx) => {
@@ -55,18 +58,18 @@ before(async () => {
       await verifyGroup(tx, uids[one], undefined, context);
     await verifyGroup(tx, uids.both, undefined, context, { keepUidPulls: true });
     await tx.registry.putName({ name: organisations.moved, groupUid: uids.moved, uidPath: "moved" });
-    await tx.groups.update(uids.renamed, { name: "changed.example" }, context.nowMs);
+    await tx.table(groupKind).update(uids.renamed, { name: "changed.example" }, context.nowMs);
   });
   for (const one of ["both", "verified", "moved"] as const) {
     const repo = { uid: randomIds.newUid(uids[one]), groupUid: uids[one], name: "public", description: "", readme: "" };
-    await world.write((tx) => tx.repos.insert({ ...repo, config: {}, createTimeMs: 1, updateTimeMs: 1 }));
+    await world.write((tx) => tx.table(repoKind).insert({ ...repo, config: {}, createTimeMs: 1, updateTimeMs: 1 }));
     await harness.bind(ANONYMOUS_UID, "registry.pull", uids[one]);
   }
   await world.write(async (tx) => {
-    for (const uid of bindings) await tx.roleBindings.delete(uid);
+    for (const uid of bindings) await tx.table(roleBindingKind).delete(uid);
     for (const uid of [subgroupOf(uids.deleted), uids.deleted]) {
-      const row = await tx.groups.find(uid);
-      if (row) await tx.groups.delete(row.uid);
+      const row = await tx.table(groupKind).find(uid);
+      if (row) await tx.table(groupKind).delete(row.uid);
     }
   });
 });

@@ -5,6 +5,10 @@ import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import type { TokenLimit } from "../../src/kernel/principal.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { repoKind } from "../../src/store/registry/repos.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { groupRow } from "../support/rows.js";
 import { askToken } from "./token-kit.js";
@@ -19,7 +23,7 @@ before(async () => {
   await world.harness.bind(pusher.uid, "registry.push", world.root);
   child = `${world.root}/${"c".repeat(16)}`;
   // A name that is none of a registry's: such groups are reached by uid alone.
-  await world.write((tx) => tx.groups.insert(groupRow(child, { name: "-x ..a" })));
+  await world.write((tx) => tx.table(groupKind).insert(groupRow(child, { name: "-x ..a" })));
 });
 after(() => world.stop());
 
@@ -154,13 +158,15 @@ test("a first push needs the right to create repos, a later one does not", async
     pending: false,
   };
   await world.write(async (tx) => {
-    await tx.roles.insert({ uid: role, groupUid: world.root, name: "r", description: "", capabilities, ...times });
-    await tx.roleBindings.insert({ uid: randomIds.newUid(world.root), ...binding, ...times });
+    await tx
+      .table(roleKind)
+      .insert({ uid: role, groupUid: world.root, name: "r", description: "", capabilities, ...times });
+    await tx.table(roleBindingKind).insert({ uid: randomIds.newUid(world.root), ...binding, ...times });
   });
   const scopes = [`repository:${world.root}/later:push`];
   assert.deepEqual(await requestAccess(scopes, token), []);
   const repo = { uid: randomIds.newUid(world.root), groupUid: world.root, name: "later", description: "", readme: "" };
-  await world.write((tx) => tx.repos.insert({ ...repo, config: {}, ...times }));
+  await world.write((tx) => tx.table(repoKind).insert({ ...repo, config: {}, ...times }));
   assert.deepEqual(await requestAccess(scopes, token), [entry(`${world.root}/later`, "push")]);
 });
 
@@ -172,7 +178,7 @@ test("anonymous callers have the bindings of anonymous, and no others", async ()
   // It is not added to what others have.
   const { token } = await world.harness.identity({}, world.root);
   assert.deepEqual(await requestAccess(scopes, token), []);
-  await world.write((tx) => tx.roleBindings.delete(binding));
+  await world.write((tx) => tx.table(roleBindingKind).delete(binding));
   assert.deepEqual(await requestAccess(scopes, undefined), []);
 });
 

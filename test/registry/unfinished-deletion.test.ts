@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
 const TAGS = 2_000;
@@ -37,7 +38,9 @@ it("a deletion that ends at its deadline is in the audit log, once, if it has de
   await world.write(async (tx) => {
     for (let n = 0; n < TAGS; n++) {
       const tag = { uid: randomIds.newUid(repo), repoUid: repo, name: `n${n}`, digest: "", family: 0 as const };
-      await tx.tags.insert({ ...tag, deprecated: false, bundles: [], createTimeMs: 1_000, updateTimeMs: 1_000 });
+      await tx
+        .table(tagKind)
+        .insert({ ...tag, deprecated: false, bundles: [], createTimeMs: 1_000, updateTimeMs: 1_000 });
     }
   });
   let [unfinished, left, status] = [0, TAGS, 504];

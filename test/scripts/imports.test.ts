@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-/** `import {…} from "../x.ts"`, `{…} = await import("../x.ts")` and `{…} = await importCompiled("x.ts")`. */
+/** `import {…} from "../src/main.ts"`, `{…} = await import("../src/main.ts")`, `{…} = await importCompiled("src/main.ts")`. */
 const IMPORT =
   /\{([^{}]*)\} (?:from |= await (?:import|importCompiled)\()"(?:\.\.\/)?((?:src|test|bench)\/[^"]+\.ts)"/g;
 

@@ -2,6 +2,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
+import { repoKind } from "../../src/store/registry/repos.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { inconsistenciesIn } from "../support/consistency.js";
@@ -16,19 +22,19 @@ async function database(): Promise<SqliteDatabase> {
   const store = openSqlite({ directory });
   await store.write(async (tx) => {
     for (const uid of [root, childUid(root, 1), childUid(childUid(root, 1), 2), rootUid(2)]) {
-      await tx.groups.insert(groupRow(uid));
+      await tx.table(groupKind).insert(groupRow(uid));
     }
-    await tx.groups.update(root, { name: "renamed" }, 2_000);
-    await tx.identities.insert(identityRow(rootUid(3)));
-    await tx.identities.insert(identityRow(childUid(root, 3)));
-    await tx.roles.insert(roleRow(rootUid(4)));
-    await tx.roleBindings.insert(bindingRow(childUid(root, 5), rootUid(3), rootUid(4)));
+    await tx.table(groupKind).update(root, { name: "renamed" }, 2_000);
+    await tx.table(identityKind).insert(identityRow(rootUid(3)));
+    await tx.table(identityKind).insert(identityRow(childUid(root, 3)));
+    await tx.table(roleKind).insert(roleRow(rootUid(4)));
+    await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 5), rootUid(3), rootUid(4)));
     const repo = repoRow(childUid(root, 6));
-    await tx.repos.insert(repo);
-    for (let n = 0; n < 8; n++) await tx.tags.insert(tagRow(n, { repoUid: repo.uid }));
+    await tx.table(repoKind).insert(repo);
+    for (let n = 0; n < 8; n++) await tx.table(tagKind).insert(tagRow(n, { repoUid: repo.uid }));
     const [usual, hidden] = [tagRow(0, { repoUid: repo.uid }), tagRow(1, { repoUid: repo.uid })];
-    for (const tag of [usual, hidden]) await tx.tags.replace({ ...tag, updateTimeMs: 2_000 });
-    for (const n of [2, 4]) await tx.tags.delete(childUid(repo.uid, n));
+    for (const tag of [usual, hidden]) await tx.table(tagKind).replace({ ...tag, updateTimeMs: 2_000 });
+    for (const n of [2, 4]) await tx.table(tagKind).delete(childUid(repo.uid, n));
   });
   await store.close();
   return openDatabase(join(directory, "arbor.db"));
@@ -45,7 +51,7 @@ test("a deleted group leaves no counters", async (t) => {
   const store = openSqlite({ directory });
   const child = childUid(root, 1);
   await store.write(async (tx) => {
-    for (const uid of [root, child]) await tx.groups.insert(groupRow(uid));
+    for (const uid of [root, child]) await tx.table(groupKind).insert(groupRow(uid));
   });
   const countersOf = (uid: string) => {
     const db = openDatabase(join(directory, "arbor.db"));
@@ -54,7 +60,7 @@ test("a deleted group leaves no counters", async (t) => {
   };
   assert.ok(countersOf(root) > 0, "control: a child is counted");
   await store.write(async (tx) => {
-    for (const uid of [child, root]) await tx.groups.delete(uid);
+    for (const uid of [child, root]) await tx.table(groupKind).delete(uid);
   });
   await store.close();
   assert.equal(countersOf(root), 0);

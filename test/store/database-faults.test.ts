@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { ApiError } from "../../src/kernel/errors.js";
 import { systemClock } from "../../src/kernel/time.js";
 import type { DatabaseFaultEvent } from "../../src/store/faults.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { createControl, createExecutor, openWriting } from "../../src/store/sqlite/connection.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { createFaultMonitor } from "../../src/store/sqlite/faults.js";
@@ -24,7 +25,9 @@ function openFaulty() {
 }
 
 const addGroup = (store: Pick<Store, "write">, n: number) =>
-  store.write((tx) => tx.groups.insert(groupRow(rootUid(n), { name: `group ${n}`, description: "x".repeat(4_000) })));
+  store.write((tx) =>
+    tx.table(groupKind).insert(groupRow(rootUid(n), { name: `group ${n}`, description: "x".repeat(4_000) })),
+  );
 
 const isReplaced = (error: unknown) =>
   error instanceof ApiError && error.message.includes("replaced while it was in use");
@@ -47,7 +50,7 @@ function countGroups(file: string): number {
 
 async function assertRejectsAll(store: Store): Promise<void> {
   await assert.rejects(addGroup(store, 90), isReplaced);
-  await assert.rejects(async () => store.read((tx) => tx.groups.find(rootUid(1))), isReplaced);
+  await assert.rejects(async () => store.read((tx) => tx.table(groupKind).find(rootUid(1))), isReplaced);
   await assert.rejects(store.check(), isReplaced);
 }
 
@@ -83,7 +86,7 @@ test("a database that is moved away during a commit: the commit is not acknowled
   const { store, file } = openFaulty();
   await addGroup(store, 1);
   const writing = store.write(async (tx) => {
-    await tx.groups.insert(groupRow(rootUid(2), { name: "late" }));
+    await tx.table(groupKind).insert(groupRow(rootUid(2), { name: "late" }));
     renameSync(file, `${file}.away`);
   });
   await assert.rejects(writing, isReplaced);
@@ -196,7 +199,7 @@ test("a damaged page: all writes are rejected until a restart, and other pages a
     let found = 0;
     for (let n = 1; n <= 200; n++) {
       try {
-        if (await store.read((tx) => tx.groups.find(rootUid(n)))) found++;
+        if (await store.read((tx) => tx.table(groupKind).find(rootUid(n)))) found++;
       } catch (error) {
         assert.ok(isDamaged(error), String(error));
       }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ApiError } from "../../src/kernel/errors.js";
 import type { DatabaseFaultEvent } from "../../src/store/faults.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openReading, openWriting } from "../../src/store/sqlite/connection.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { createFaultMonitor } from "../../src/store/sqlite/faults.js";
@@ -101,7 +102,7 @@ test("an error that is no fault of the machine is a defect, and begins none", ()
 });
 
 const addGroup = (store: Store, n: number) =>
-  store.write((tx: Tx) => tx.groups.insert(groupRow(rootUid(n), { description: "x".repeat(2_000_000) })));
+  store.write((tx: Tx) => tx.table(groupKind).insert(groupRow(rootUid(n), { description: "x".repeat(2_000_000) })));
 
 // Opens a store and finds the connection that writes.
 function openStore(events: DatabaseFaultEvent[]) {
@@ -143,7 +144,7 @@ test("a store whose disk was full says that it can be read, and finds out withou
   writing.pragma(`max_page_count = ${writing.pragma("page_count", { simple: true })}`);
   await assert.rejects(addGroup(store, 1), isUnavailable);
   assert.equal(await store.check(), "read-only");
-  assert.equal(await store.read((tx) => tx.groups.find(rootUid(1))), undefined);
+  assert.equal(await store.read((tx) => tx.table(groupKind).find(rootUid(1))), undefined);
   await passSeconds(1);
   assert.deepEqual(listStates(), ["full began"], "a commit right after an error proves nothing");
   writing.pragma("max_page_count = 1000000");
@@ -171,7 +172,7 @@ test("a read that needs another connection when no file can be opened is UNAVAIL
       });
       let pausing: Promise<void> | undefined;
       while (pausing === undefined) {
-        await tx.groups.find(rootUid(1));
+        await tx.table(groupKind).find(rootUid(1));
         pausing = tx.pause?.();
       }
       await pausing;
@@ -180,13 +181,13 @@ test("a read that needs another connection when no file can be opened is UNAVAIL
   );
   renameSync(file, `${file}.away`);
   await new Promise((resolve) => setImmediate(resolve));
-  await assert.rejects(async () => store.read((tx) => tx.groups.find(rootUid(1))), isUnavailable);
+  await assert.rejects(async () => store.read((tx) => tx.table(groupKind).find(rootUid(1))), isUnavailable);
   renameSync(`${file}.away`, file);
   assert.deepEqual(
     events.map(({ fault, state }) => `${fault} ${state}`),
     ["no_files began"],
   );
-  assert.ok(await store.read((tx) => tx.groups.find(rootUid(1))));
+  assert.ok(await store.read((tx) => tx.table(groupKind).find(rootUid(1))));
   end();
   await long;
   await store.close();

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { groupKind } from "../../src/store/iam/groups.js";
 import {
   createControl,
   createDataVersion,
@@ -31,14 +32,14 @@ async function openBoth(t: TestContext) {
   const file = join(directory, "arbor.db");
   const store = openSqlite({ directory });
   t.after(() => store.close());
-  await store.write((tx) => tx.groups.insert(groupRow(root)));
+  await store.write((tx) => tx.table(groupKind).insert(groupRow(root)));
   const other = openDatabase(file);
   t.after(() => other.close());
   const change = other.prepare("UPDATE groups SET name = ? WHERE uid = ?");
   return { file, store, rename: (name: string) => void change.run(name, root) };
 }
 
-const readName = async (tx: Tx) => (await tx.groups.find(root))?.name;
+const readName = async (tx: Tx) => (await tx.table(groupKind).find(root))?.name;
 
 test("a read sees what another process has committed since an earlier read of the same tick", async (t) => {
   const { store, rename } = await openBoth(t);

@@ -1,17 +1,21 @@
 // Random organisations with rows of every kind that is listed: in a store, and as plain rows in memory.
 import { isBelow, parentOf } from "../../src/kernel/uidp.js";
-import { listedKinds } from "../../src/store/lists/kinds.js";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { kinds } from "../../src/store/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
 import type { ListQuery, Page } from "../../src/store/lists/query.js";
 import type { ListedKind } from "../../src/store/lists/resource.js";
+import { type TagFamily, tagKind } from "../../src/store/registry/tags.js";
 import type { Executor } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
-import type { TagFamily } from "../../src/store/tables/registry.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 import { repoRow, tagRow } from "./registry-suite.js";
+import { tableOf } from "./table-of.js";
 
 /** The kinds, by the names of their tables in the schema; each only names rows of those before it. */
 export const kindNames = [
@@ -143,15 +147,16 @@ export class OracleWorld {
   list(kind: KindName, query: ListQuery, families: readonly TagFamily[] = [0]): Promise<Page<object>> {
     const limits = this.#random.pick([undefined, { step: 2 + this.#random.int(6), slice: 2 + this.#random.int(6) }]);
     const read = (tx: Tx): Promise<Page<object>> => {
-      if (limits && kind === "advisories") return tx.advisories.list(query, { lists: limits, search: fewAdvisories });
+      if (limits && kind === "advisories")
+        return tx.table(advisoryKind).list(query, { lists: limits, search: fewAdvisories });
       if (limits) {
-        const listed = listedKinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;
+        const listed = kinds.find((one) => one.table(tables) === tables[kind]) as ListedKind;
         // A transaction also runs statements.
         const options = { limits, ...(kind === "tags" && { families }) };
         return listPage(tx as unknown as Executor, listed, query, options);
       }
-      if (kind !== "tags" || families.length === 1) return tx[kind].list(query);
-      return tx.tags.listAll(query, families.length === 4 ? undefined : families);
+      if (kind !== "tags" || families.length === 1) return tableOf(tx, kind).list(query);
+      return tx.table(tagKind).listAll(query, families.length === 4 ? undefined : families);
     };
     return Promise.resolve(this.#store.read(read));
   }
@@ -337,7 +342,7 @@ export class OracleWorld {
   }
 
   async #insert(tx: Tx, kind: KindName, row: Row): Promise<void> {
-    await tx[kind].insert(row as never);
+    await tableOf(tx, kind).insert(row);
     this.#of(kind).set(row.uid, row);
   }
 
@@ -348,19 +353,19 @@ export class OracleWorld {
     const named = this.hasName(kind) && kind !== "repos" && kind !== "tags" ? { name } : {};
     const patch = { ...named, ...("updateTimeMs" in before && { updateTimeMs }) };
     const after = { ...before, ...patch };
-    if (kind === "groups") await tx.groups.update(uid, named, updateTimeMs);
+    if (kind === "groups") await tx.table(groupKind).update(uid, named, updateTimeMs);
     else if (kind === "roleBindings") {
       const { identityUid, roleUid, accepted, pending } = before as never;
-      await tx.roleBindings.update(uid, { identityUid, roleUid, accepted, pending }, updateTimeMs);
-    } else if (kind === "identities" || kind === "roles") await tx[kind].update(uid, named, updateTimeMs);
-    else await (tx[kind] as { replace(row: object): unknown }).replace(after);
+      await tx.table(roleBindingKind).update(uid, { identityUid, roleUid, accepted, pending }, updateTimeMs);
+    } else if (kind === "identities" || kind === "roles") await tableOf(tx, kind).update(uid, named, updateTimeMs);
+    else await tableOf(tx, kind).replace(after);
     this.#of(kind).set(uid, after);
   }
 
   async #delete(tx: Tx, kind: KindName, uid: string): Promise<void> {
     const row = this.#of(kind).get(uid);
     if (row === undefined || this.#isNeeded(kind, uid)) return;
-    await tx[kind].delete(uid);
+    await tableOf(tx, kind).delete(uid);
     this.#of(kind).delete(uid);
   }
 

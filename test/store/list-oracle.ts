@@ -5,10 +5,10 @@ import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { getTableName } from "drizzle-orm";
 import { isBelow, isWithin, parentOf } from "../../src/kernel/uidp.js";
-import { listedKinds } from "../../src/store/lists/kinds.js";
+import { kinds } from "../../src/store/kinds.js";
 import type { ListFilter, ListPosition, ListQuery, Page } from "../../src/store/lists/query.js";
+import type { TagFamily } from "../../src/store/registry/tags.js";
 import type { Store } from "../../src/store/store.js";
-import type { TagFamily } from "../../src/store/tables/registry.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { isCampaign } from "../support/scale.js";
@@ -52,7 +52,7 @@ export const byKeyAndUid: Compare = (a, b, field) => {
 export function listOracleSuite(name: string, open: () => Promise<Store>, lists: number): void {
   describe(name, () => {
     test("the oracle knows every kind of rows that is listed", () => {
-      const listed = new Set(listedKinds.map((kind) => getTableName(kind.table(tables))));
+      const listed = new Set(kinds.map((kind) => getTableName(kind.table(tables))));
       assert.deepEqual(kindNames.map((kind) => getTableName(tables[kind])).sort(), [...listed].sort());
     });
 

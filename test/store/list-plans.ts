@@ -1,14 +1,14 @@
 // The statements that random lists run, with the plans that the database makes for them.
 import assert from "node:assert/strict";
 import { is, Param, Placeholder } from "drizzle-orm";
-import { listedKinds } from "../../src/store/lists/kinds.js";
+import { kinds } from "../../src/store/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
 import type { ListLimits } from "../../src/store/lists/plan.js";
 import type { ListQuery } from "../../src/store/lists/query.js";
 import type { Executor, Sql, Statement } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
-import type { Tables } from "../../src/store/tables/schema.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
+import type { Tables } from "../../src/store/tables/tables.js";
 import { createRandom } from "../support/openapi/random.js";
 import { chooseCase } from "./list-oracle.js";
 import { OracleWorld } from "./list-oracle-world.js";
@@ -59,7 +59,7 @@ export async function collectStatements(
     const { kind, families, ...list } = chooseCase(world, random);
     // Their filters are read by indexes of their own.
     if (kind === "advisories" && list.filter.equals) continue;
-    const listed = listedKinds.find((one) => one.table(tables) === tables[kind]);
+    const listed = kinds.find((one) => one.table(tables) === tables[kind]);
     assert.ok(listed);
     const skip = random.chance(0.5) ? random.int(12) : 0;
     const record = (statement: Statement<object, unknown>, params: object) => {

@@ -1,9 +1,10 @@
 // Lists of groups in cases that random ones seldom meet; those are in list-oracle.ts.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { accountAssociationKind } from "../../src/store/iam/account-associations.js";
+import { type GroupRow, groupKind } from "../../src/store/iam/groups.js";
 import type { ListQuery } from "../../src/store/lists/query.js";
 import type { Store } from "../../src/store/store.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 const orders = ["uid", "name"].flatMap((field) => [
@@ -18,17 +19,17 @@ export function listSuite(store: () => Store): void {
       const root = rootUid(0x10008);
       const below = Array.from({ length: 12 }, (_, i) => groupRow(childUid(root, i + 1), { name: `n${i}` }));
       await store().write(async (tx) => {
-        await tx.groups.insert(groupRow(root, { name: "n5" }));
-        for (const row of below) await tx.groups.insert(row);
+        await tx.table(groupKind).insert(groupRow(root, { name: "n5" }));
+        for (const row of below) await tx.table(groupKind).insert(row);
       });
       for (const named of ["", "n0", "n5a", "n99", "z"]) {
         const rows = [groupRow(root, { name: named || "n5" }), ...below];
-        await store().write((tx) => tx.groups.update(root, { name: named || "n5" }, 7));
+        await store().write((tx) => tx.table(groupKind).update(root, { name: named || "n5" }, 7));
         for (const order of orders) {
           const query = { visible: [root], filter: {}, order };
           const expected = sortUids(rows, order);
           for (let skip = 0; skip <= expected.length + 1; skip++) {
-            const page = await store().read((tx) => tx.groups.list({ ...query, skip, limit: 3 }));
+            const page = await store().read((tx) => tx.table(groupKind).list({ ...query, skip, limit: 3 }));
             assert.deepEqual(
               page.rows.map(({ uid }) => uid),
               expected.slice(skip, skip + 3),
@@ -45,15 +46,15 @@ export function listSuite(store: () => Store): void {
       const association = { name: "a", description: "", accounts: {}, createTimeMs: 1, updateTimeMs: 1 };
       const query = { visible: [root], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 5 };
       await store().write(async (tx) => {
-        await tx.groups.insert(groupRow(root, { name: "root" }));
-        await tx.groups.insert(groupRow(child, { name: "child" }));
-        await tx.accountAssociations.insert({ ...association, uid: root, parentUid: null });
-        await tx.accountAssociations.insert({ ...association, uid: child, parentUid: root });
+        await tx.table(groupKind).insert(groupRow(root, { name: "root" }));
+        await tx.table(groupKind).insert(groupRow(child, { name: "child" }));
+        await tx.table(accountAssociationKind).insert({ ...association, uid: root, parentUid: null });
+        await tx.table(accountAssociationKind).insert({ ...association, uid: child, parentUid: root });
       });
-      const found = await store().read((tx) => tx.accountAssociations.list(query));
+      const found = await store().read((tx) => tx.table(accountAssociationKind).list(query));
       assert.deepEqual([found.rows.map(({ uid }) => uid), found.total], [[root, child], 2]);
-      await store().write((tx) => tx.accountAssociations.delete(root));
-      const groups = await store().read((tx) => tx.groups.list(query));
+      await store().write((tx) => tx.table(accountAssociationKind).delete(root));
+      const groups = await store().read((tx) => tx.table(groupKind).list(query));
       assert.deepEqual([groups.rows.map(({ uid }) => uid), groups.total], [[child, root], 2]);
     });
 
@@ -63,14 +64,14 @@ export function listSuite(store: () => Store): void {
         const root = rootUid(0x10100 + n);
         const [row, child] = [groupRow(root), groupRow(childUid(root, 1), { name: "child" })];
         await store().write(async (tx) => {
-          for (const one of [row, child]) await tx.groups.insert(one);
+          for (const one of [row, child]) await tx.table(groupKind).insert(one);
         });
-        const list = () => store().read((tx) => tx.groups.list({ ...query, visible: [root] }));
+        const list = () => store().read((tx) => tx.table(groupKind).list({ ...query, visible: [root] }));
         assert.equal((await list()).total, 2);
-        assert.equal(await store().read((tx) => tx.groups.hasChildren(root)), true);
-        await store().write((tx) => tx.groups.delete(child.uid));
-        assert.equal(await store().read((tx) => tx.groups.hasChildren(root)), false);
-        await store().write((tx) => tx.groups.delete(row.uid));
+        assert.equal(await store().read((tx) => tx.table(groupKind).hasChildren(root)), true);
+        await store().write((tx) => tx.table(groupKind).delete(child.uid));
+        assert.equal(await store().read((tx) => tx.table(groupKind).hasChildren(root)), false);
+        await store().write((tx) => tx.table(groupKind).delete(row.uid));
         assert.deepEqual(await list(), { rows: [], next: undefined, total: 0 });
       }
     });

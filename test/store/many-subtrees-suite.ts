@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { parentOf } from "../../src/kernel/uidp.js";
+import { type GroupRow, groupKind } from "../../src/store/iam/groups.js";
+import { type IdentityRow, identityKind } from "../../src/store/iam/identities.js";
 import type { ListQuery, Page } from "../../src/store/lists/query.js";
 import type { Store } from "../../src/store/store.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
-import type { IdentityRow } from "../../src/store/tables/identities.js";
 import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
 import { isCampaign } from "../support/scale.js";
+import { tableOf } from "./table-of.js";
 
 const ROOTS = 330;
 /** One of them has more rows than one statement scans. */
@@ -88,12 +89,12 @@ export function manySubtreesSuite(store: () => Store): void {
     before(async () => {
       for (const chunk of splitChunks(all.groups)) {
         await store().write(async (tx) => {
-          for (const row of chunk) await tx.groups.insert(row);
+          for (const row of chunk) await tx.table(groupKind).insert(row);
         });
       }
       for (const chunk of splitChunks(all.identities)) {
         await store().write(async (tx) => {
-          for (const row of chunk) await tx.identities.insert(row);
+          for (const row of chunk) await tx.table(identityKind).insert(row);
         });
       }
     });
@@ -108,9 +109,9 @@ export function manySubtreesSuite(store: () => Store): void {
               const input = { visible, filter, order };
               const expected = listExpectedUids(all[kind], input);
               const page = (query: Partial<ListQuery>) =>
-                store().read<Page<Pick<GroupRow, "uid" | "name" | "createTimeMs">>>((tx) =>
-                  tx[kind].list({ ...input, limit: 50, skip: 0, ...query }),
-                );
+                store().read((tx) => tableOf(tx, kind).list({ ...input, limit: 50, skip: 0, ...query })) as Promise<
+                  Page<Ordered>
+                >;
               const uids: string[] = [];
               const uncounted: string[] = [];
               // Long lists are read completely in large pages, and their beginning in small ones.

@@ -1,10 +1,11 @@
 // Repos and tags in a store: rows, histories and marks, and lists of the requested families.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
+import { groupKind } from "../../src/store/iam/groups.js";
 import type { ListFilter } from "../../src/store/lists/query.js";
-import type { Tags } from "../../src/store/registry/tags.js";
+import { type RepoRow, repoKind } from "../../src/store/registry/repos.js";
+import { type TagFamily, type TagRow, type Tags, tagKind } from "../../src/store/registry/tags.js";
 import type { Store } from "../../src/store/store.js";
-import type { RepoRow, TagFamily, TagRow } from "../../src/store/tables/registry.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 
 const root = rootUid(0x20001);
@@ -52,33 +53,35 @@ export function registrySuite(store: () => Store): void {
   describe("the registry", () => {
     before(() =>
       store().write(async (tx) => {
-        for (const uid of [root, group]) await tx.groups.insert(groupRow(uid));
-        for (const uid of [repo, other]) await tx.repos.insert(repoRow(uid));
-        for (const row of rows) await tx.tags.insert(row);
+        for (const uid of [root, group]) await tx.table(groupKind).insert(groupRow(uid));
+        for (const uid of [repo, other]) await tx.table(repoKind).insert(repoRow(uid));
+        for (const row of rows) await tx.table(tagKind).insert(row);
       }),
     );
 
     test("repos and tags are read as they were written, and found by name", async () => {
       const config = { bundles: ["b", "a"], customOverlay: { environment: { Ä: "1\n2" } } };
       const row = repoRow(childUid(group, 9), { name: "full", config, readme: "# 🌳", description: "d" });
-      await store().write((tx) => tx.repos.insert(row));
+      await store().write((tx) => tx.table(repoKind).insert(row));
       await store().read(async (tx) => {
-        assert.deepEqual({ ...(await tx.repos.find(row.uid)) }, row);
-        assert.equal((await tx.repos.findByName(group, "full"))?.uid, row.uid);
-        assert.equal(await tx.repos.findByName(root, "full"), undefined);
-        assert.deepEqual(await tx.repos.findUidsWhere("groupUid", root), [other]);
+        assert.deepEqual({ ...(await tx.table(repoKind).find(row.uid)) }, row);
+        assert.equal((await tx.table(repoKind).findByName(group, "full"))?.uid, row.uid);
+        assert.equal(await tx.table(repoKind).findByName(root, "full"), undefined);
+        assert.deepEqual(await tx.table(repoKind).findUidsWhere("groupUid", root), [other]);
         const [, tag] = rows;
-        assert.deepEqual({ ...(await tx.tags.findByName(repo, "tag-01")) }, tag);
-        assert.equal(await tx.tags.findByName(repo, "tag-99"), undefined);
+        assert.deepEqual({ ...(await tx.table(tagKind).findByName(repo, "tag-01")) }, tag);
+        assert.equal(await tx.table(tagKind).findByName(repo, "tag-99"), undefined);
       });
-      await store().write((tx) => tx.repos.delete(row.uid));
+      await store().write((tx) => tx.table(repoKind).delete(row.uid));
     });
 
     test("two repos of a group, or two tags of a repo, never share a name", async () => {
       const late = { deadlineMs: Date.now() + 300 };
-      await assert.rejects(async () => store().write((tx) => tx.repos.insert(repoRow(childUid(group, 8))), late));
+      await assert.rejects(async () =>
+        store().write((tx) => tx.table(repoKind).insert(repoRow(childUid(group, 8))), late),
+      );
       const twin = tagRow(77, { name: "tag-01" });
-      await assert.rejects(async () => store().write((tx) => tx.tags.insert(twin), late));
+      await assert.rejects(async () => store().write((tx) => tx.table(tagKind).insert(twin), late));
     });
 
     const filters: Readonly<Record<string, ListFilter>> = {
@@ -108,7 +111,9 @@ export function registrySuite(store: () => Store): void {
             let after: { key: string | number; uid: string } | undefined;
             do {
               const query = { visible: [root], filter, order: { field, descending: false }, skip: 0, limit: 2 };
-              const page = await store().read((tx) => tx.tags.listAll({ ...query, ...(after && { after }) }, families));
+              const page = await store().read((tx) =>
+                tx.table(tagKind).listAll({ ...query, ...(after && { after }) }, families),
+              );
               assert.equal(page.total, expected.length, `${families} by ${field}`);
               found.push(...page.rows.map((row) => `${key(row)} ${row.uid}`));
               after = page.next;
@@ -123,46 +128,49 @@ export function registrySuite(store: () => Store): void {
       const row = tagRow(50, { repoUid: other });
       const move = (timeMs: number, digest: string) => ({ tagUid: row.uid, timeMs, digest });
       await store().write(async (tx) => {
-        await tx.tags.insert(row);
-        for (const one of [move(30, "c"), move(10, "a"), move(20, "b"), move(10, "a")]) await tx.tags.recordMove(one);
-        await tx.tags.putMark(other, row.name, 30);
-        await tx.tags.putMark(other, row.name, 40);
+        await tx.table(tagKind).insert(row);
+        for (const one of [move(30, "c"), move(10, "a"), move(20, "b"), move(10, "a")])
+          await tx.table(tagKind).recordMove(one);
+        await tx.table(tagKind).putMark(other, row.name, 30);
+        await tx.table(tagKind).putMark(other, row.name, 40);
       });
       const history = (from: number, to: number, limit: number) =>
-        store().read(async (tx) => (await tx.tags.listMoves(row.uid, from, to, limit)).map(({ digest }) => digest));
+        store().read(async (tx) =>
+          (await tx.table(tagKind).listMoves(row.uid, from, to, limit)).map(({ digest }) => digest),
+        );
       assert.deepEqual(await history(0, 100, 10), ["a", "b", "c"]);
       assert.deepEqual(await history(10, 30, 10), ["a", "b"]);
       assert.deepEqual(await history(0, 100, 2), ["a", "b"]);
-      const digests = (of: string) => store().read(async (tx) => (await tx.tags.digestsOf(of)).sort());
+      const digests = (of: string) => store().read(async (tx) => (await tx.table(tagKind).digestsOf(of)).sort());
       assert.deepEqual([await digests(other), await digests(repo)], [["a", "b", "c"], []]);
-      await store().write((tx) => tx.tags.delete(row.uid));
+      await store().write((tx) => tx.table(tagKind).delete(row.uid));
       assert.deepEqual(await history(0, 100, 10), []);
-      assert.equal(await store().read((tx) => tx.tags.findMark(other, row.name)), 40);
-      assert.equal(await store().write((tx) => tx.tags.sweepMarks(41)), undefined);
-      assert.equal(await store().read((tx) => tx.tags.findMark(other, row.name)), undefined);
+      assert.equal(await store().read((tx) => tx.table(tagKind).findMark(other, row.name)), 40);
+      assert.equal(await store().write((tx) => tx.table(tagKind).sweepMarks(41)), undefined);
+      assert.equal(await store().read((tx) => tx.table(tagKind).findMark(other, row.name)), undefined);
     });
 
     test("marks are swept in steps, each of those that have no tag and are old", async () => {
       await store().write(async (tx) => {
-        await tx.tags.insert(tagRow(51, { repoUid: other, name: "kept" }));
-        await tx.tags.putMark(other, "kept", 1);
-        for (let n = 0; n < 2_500; n++) await tx.tags.putMark(other, `gone-${n}`, n % 5 === 0 ? 9 : 1);
+        await tx.table(tagKind).insert(tagRow(51, { repoUid: other, name: "kept" }));
+        await tx.table(tagKind).putMark(other, "kept", 1);
+        for (let n = 0; n < 2_500; n++) await tx.table(tagKind).putMark(other, `gone-${n}`, n % 5 === 0 ? 9 : 1);
       });
       let steps = 1;
       for (let place = await sweep(undefined); place !== undefined; place = await sweep(place)) steps++;
       assert.equal(steps, 3);
       const isMarked = (name: string) =>
-        store().read(async (tx) => (await tx.tags.findMark(other, name)) !== undefined);
+        store().read(async (tx) => (await tx.table(tagKind).findMark(other, name)) !== undefined);
       assert.deepEqual(await Promise.all(["kept", "gone-0", "gone-1", "gone-2499"].map(isMarked)), [
         true,
         true,
         false,
         false,
       ]);
-      await store().write((tx) => tx.tags.delete(tagRow(51, { repoUid: other }).uid));
+      await store().write((tx) => tx.table(tagKind).delete(tagRow(51, { repoUid: other }).uid));
 
       function sweep(place: Awaited<ReturnType<Tags["sweepMarks"]>>) {
-        return store().write((tx) => tx.tags.sweepMarks(5, place));
+        return store().write((tx) => tx.table(tagKind).sweepMarks(5, place));
       }
     });
 
@@ -203,32 +211,32 @@ export function registrySuite(store: () => Store): void {
       const query = { visible: [root], order: { field: "uid", descending: false }, skip: 0, limit: 1_000 } as const;
       const list = (family: TagFamily) =>
         store().read(async (tx) => {
-          const page = await tx.tags.listAll({ ...query, filter: { childrenOf: repo } }, [family]);
-          const below = await tx.tags.listAll({ ...query, filter: { descendantsOf: group } }, [family]);
+          const page = await tx.table(tagKind).listAll({ ...query, filter: { childrenOf: repo } }, [family]);
+          const below = await tx.table(tagKind).listAll({ ...query, filter: { descendantsOf: group } }, [family]);
           const counted = { total: page.total, below: below.total, rows: page.rows.length };
           return { ...counted, has: page.rows.some(({ uid }) => uid === row.uid) };
         });
       const read = async () => ({ usual: await list(0), dates: await list(2) });
       const before = await read();
-      await store().write((tx) => tx.tags.insert(row));
-      await store().write((tx) => tx.tags.replace({ ...row, name: "renamed-20261127", family: 2 }));
+      await store().write((tx) => tx.table(tagKind).insert(row));
+      await store().write((tx) => tx.table(tagKind).replace({ ...row, name: "renamed-20261127", family: 2 }));
       const { dates } = before;
       const more = { total: dates.total + 1, below: dates.below + 1, rows: dates.rows + 1, has: true };
       assert.deepEqual(await read(), { usual: before.usual, dates: more });
-      await store().write((tx) => tx.tags.delete(row.uid));
+      await store().write((tx) => tx.table(tagKind).delete(row.uid));
       assert.deepEqual(await read(), before);
     });
 
     test("deleting all tags of a repo removes them from lists and totals", async () => {
       const deleted = childUid(root, 3);
       await store().write(async (tx) => {
-        await tx.repos.insert(repoRow(deleted, { name: "deleted" }));
-        for (let n = 0; n < 510; n++) await tx.tags.insert(tagRow(n, { repoUid: deleted, name: `t${n}` }));
+        await tx.table(repoKind).insert(repoRow(deleted, { name: "deleted" }));
+        for (let n = 0; n < 510; n++) await tx.table(tagKind).insert(tagRow(n, { repoUid: deleted, name: `t${n}` }));
       });
       await store().write(async (tx) => {
-        await tx.tags.recordMove({ tagUid: tagRow(9, { repoUid: deleted }).uid, timeMs: 1, digest: "d" });
+        await tx.table(tagKind).recordMove({ tagUid: tagRow(9, { repoUid: deleted }).uid, timeMs: 1, digest: "d" });
         for (let n = 0; n < 300; n++) {
-          await tx.tags.putMark(deleted, `t${n}`, 1);
+          await tx.table(tagKind).putMark(deleted, `t${n}`, 1);
           await tx.registry.putManifest({ repoUid: deleted, digest: `${n}`, images: {} });
         }
       });
@@ -237,16 +245,16 @@ export function registrySuite(store: () => Store): void {
       for (let n = await deleteManifests(); n > 0; n = await deleteManifests()) parts.push(n);
       assert.equal(Math.max(...parts) < 300 && parts.reduce((sum, n) => sum + n, 0), 300);
       await store().write(async (tx) => {
-        await tx.tags.deleteOf(deleted);
-        await tx.repos.delete(deleted);
-        assert.deepEqual(await tx.tags.listMoves(tagRow(9, { repoUid: deleted }).uid, 0, 9, 9), []);
-        assert.equal(await tx.tags.findMark(deleted, "t299"), undefined);
+        await tx.table(tagKind).deleteOf(deleted);
+        await tx.table(repoKind).delete(deleted);
+        assert.deepEqual(await tx.table(tagKind).listMoves(tagRow(9, { repoUid: deleted }).uid, 0, 9, 9), []);
+        assert.equal(await tx.table(tagKind).findMark(deleted, "t299"), undefined);
       });
       const query = { visible: [root], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 1 };
       await store().read(async (tx) => {
-        assert.equal((await tx.tags.listAll(query)).total, rows.length);
-        assert.equal((await tx.tags.list(query)).total, rows.filter(({ family }) => family === 0).length);
-        assert.equal((await tx.repos.list(query)).total, 2);
+        assert.equal((await tx.table(tagKind).listAll(query)).total, rows.length);
+        assert.equal((await tx.table(tagKind).list(query)).total, rows.filter(({ family }) => family === 0).length);
+        assert.equal((await tx.table(repoKind).list(query)).total, 2);
       });
     });
   });

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { spawn } from "../support/child-process.js";
@@ -111,9 +112,9 @@ test("a second server on the same directory is rejected; commands are not", asyn
   const server = openSqlite({ directory, exclusive: true });
   assert.throws(() => openSqlite({ directory, exclusive: true }), /another process holds .*serve\.lock/);
   const command = openSqlite({ directory });
-  await command.write((tx) => tx.groups.insert(groupRow(rootUid(1))));
+  await command.write((tx) => tx.table(groupKind).insert(groupRow(rootUid(1))));
   await command.close();
-  assert.ok(await server.read((tx) => tx.groups.find(rootUid(1))), "and the server sees what they wrote");
+  assert.ok(await server.read((tx) => tx.table(groupKind).find(rootUid(1))), "and the server sees what they wrote");
   await server.close();
   await openSqlite({ directory, exclusive: true }).close();
 });
@@ -135,13 +136,13 @@ test("kill -9 releases the directory and keeps what was written", async () => {
 test("a copy of the files between two commits opens with the state of that time", async () => {
   const [directory, copy] = [tempDir(), tempDir()];
   const store = openSqlite({ directory });
-  for (let i = 1; i <= 20; i++) await store.write((tx) => tx.groups.insert(groupRow(rootUid(i))));
+  for (let i = 1; i <= 20; i++) await store.write((tx) => tx.table(groupKind).insert(groupRow(rootUid(i))));
   for (const name of ["arbor.db", "arbor.db-wal"]) copyFileSync(join(directory, name), join(copy, name));
-  await store.write((tx) => tx.groups.insert(groupRow(rootUid(21))));
+  await store.write((tx) => tx.table(groupKind).insert(groupRow(rootUid(21))));
   await store.close();
   const copied = openSqlite({ directory: copy });
   const there = await Promise.all(
-    [20, 21].map(async (i) => (await copied.read((tx) => tx.groups.find(rootUid(i)))) !== undefined),
+    [20, 21].map(async (i) => (await copied.read((tx) => tx.table(groupKind).find(rootUid(i)))) !== undefined),
   );
   assert.deepEqual(there, [true, false]);
   await copied.close();
@@ -152,7 +153,7 @@ test("opening again changes neither schema nor rows", async () => {
   const schemas: unknown[] = [];
   for (let i = 1; i <= 3; i++) {
     const store = openSqlite({ directory });
-    await store.write((tx) => tx.groups.insert(groupRow(rootUid(i))));
+    await store.write((tx) => tx.table(groupKind).insert(groupRow(rootUid(i))));
     await store.close();
     const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
     schemas.push(db.prepare("SELECT sql FROM sqlite_schema ORDER BY name").all());

@@ -2,6 +2,12 @@
 import assert from "node:assert/strict";
 import { is, Param, Placeholder } from "drizzle-orm";
 import { parentOf, rootOf } from "../../src/kernel/uidp.js";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
+import { groupInviteKind } from "../../src/store/iam/group-invites.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { definedFamilies, definedStatements } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import { createRandom } from "../support/openapi/random.js";
@@ -36,8 +42,9 @@ export async function useFamilies(store: Store): Promise<void> {
   await store.read(async (tx) => {
     await tx.access.findMappedGrants(ROOT, [ROOT]);
     await tx.accessQuestions.findBindingsAt(ROOT, [ROOT]);
-    await tx.advisories.listEvents([ROOT]);
-    for (const table of [tx.groups, tx.identities, tx.roles]) await table.findChildrenNamed(ROOT, "name", 1);
+    await tx.table(advisoryKind).listEvents([ROOT]);
+    for (const table of [tx.table(groupKind), tx.table(identityKind), tx.table(roleKind)])
+      await table.findChildrenNamed(ROOT, "name", 1);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
     await tx.auditEvents.findByIds([1]);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
@@ -47,9 +54,9 @@ export async function useFamilies(store: Store): Promise<void> {
         await tx.auditEvents.list({ rootUid: ROOT, by: column && { column, value: "" }, ...range, after: undefined });
       }
     for (const is of [true, false]) {
-      await tx.groupInvites.findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
-      await tx.roleBindings.findByPending(ROOT, is, "", 1);
-      await tx.roleBindings.countPending(ROOT, is);
+      await tx.table(groupInviteKind).findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
+      await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);
+      await tx.table(roleBindingKind).countPending(ROOT, is);
     }
   });
 }
@@ -72,10 +79,12 @@ async function useSearches(store: Store, world: OracleWorld): Promise<void> {
     for (const filter of [{}, { childrenOf: group }, { descendantsOf: group }])
       for (const candidates of [0, 100])
         await store.read((tx) =>
-          tx.advisories.list(
-            { ...usual, visible: [root], filter: { ...filter, equals } },
-            { lists: { step: 2, slice: 2 }, search: { ...fewAdvisories, candidates } },
-          ),
+          tx
+            .table(advisoryKind)
+            .list(
+              { ...usual, visible: [root], filter: { ...filter, equals } },
+              { lists: { step: 2, slice: 2 }, search: { ...fewAdvisories, candidates } },
+            ),
         );
 }
 

@@ -4,6 +4,11 @@ import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError, invalidArgument } from "../../src/kernel/errors.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import type { Store } from "../../src/store/store.js";
 import type { TicketKind } from "../../src/store/tables/tokens.js";
 import type { Tx } from "../../src/store/transaction.js";
@@ -37,19 +42,19 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         createTimeMs: 1_763_675_334_123,
         updateTimeMs: 4_102_444_800_999,
       });
-      await store.write((tx) => tx.groups.insert(row));
-      assert.deepEqual({ ...(await store.read((tx) => tx.groups.find(row.uid))) }, row);
+      await store.write((tx) => tx.table(groupKind).insert(row));
+      assert.deepEqual({ ...(await store.read((tx) => tx.table(groupKind).find(row.uid))) }, row);
     });
 
     test("a read sees every write that was acknowledged before, hundreds of times", async () => {
       const root = rootUid(2);
-      await store.write((tx) => tx.groups.insert(groupRow(root)));
+      await store.write((tx) => tx.table(groupKind).insert(groupRow(root)));
       for (let i = 0; i < chooseScale(1_000, 300); i += 50) {
         await Promise.all(
           Array.from({ length: 50 }, async (_, k) => {
             const uid = childUid(root, i + k);
-            await store.write((tx) => tx.groups.insert(groupRow(uid)));
-            assert.ok(await store.read((tx) => tx.groups.find(uid)), uid);
+            await store.write((tx) => tx.table(groupKind).insert(groupRow(uid)));
+            assert.ok(await store.read((tx) => tx.table(groupKind).find(uid)), uid);
           }),
         );
       }
@@ -57,38 +62,38 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
 
     test("the writes of a failing unit are rolled back, those of concurrent units are not", async () => {
       const root = rootUid(3);
-      await store.write((tx) => tx.groups.insert(groupRow(root)));
+      await store.write((tx) => tx.table(groupKind).insert(groupRow(root)));
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, (_, i) =>
           store.write(async (tx) => {
-            await tx.groups.insert(groupRow(childUid(root, i)));
+            await tx.table(groupKind).insert(groupRow(childUid(root, i)));
             if (i % 3 === 0) throw invalidArgument({ field: "i", subject: "", rule: String(i) });
             return i;
           }),
         ),
       );
       for (const [i, outcome] of outcomes.entries()) {
-        const stored = await store.read((tx) => tx.groups.find(childUid(root, i)));
+        const stored = await store.read((tx) => tx.table(groupKind).find(childUid(root, i)));
         assert.equal(outcome.status, i % 3 === 0 ? "rejected" : "fulfilled", `outcome of ${i}`);
         assert.equal(stored !== undefined, i % 3 !== 0, `row of ${i}`);
         if (outcome.status === "rejected") assert.equal(outcome.reason.message, `Invalid argument: i: ${i}`);
         else assert.equal(outcome.value, i);
       }
-      const { total } = await store.read((tx) => tx.groups.list(allIn(root)));
+      const { total } = await store.read((tx) => tx.table(groupKind).list(allIn(root)));
       assert.equal(total, 1 + outcomes.filter(({ status }) => status === "fulfilled").length);
     });
 
     test("a violated constraint fails the unit and no other", async () => {
       const root = rootUid(4);
-      await store.write((tx) => tx.groups.insert(groupRow(root)));
+      await store.write((tx) => tx.table(groupKind).insert(groupRow(root)));
       await assert.rejects(
         async () =>
-          store.write((tx) => tx.roles.insert(roleRow(childUid(rootUid(99), 1), { groupUid: rootUid(99) })), {
+          store.write((tx) => tx.table(roleKind).insert(roleRow(childUid(rootUid(99), 1), { groupUid: rootUid(99) })), {
             deadlineMs: Date.now() + 300,
           }),
         "a role without its group",
       );
-      assert.ok(await store.read((tx) => tx.groups.find(root)));
+      assert.ok(await store.read((tx) => tx.table(groupKind).find(root)));
     });
 
     test("a transaction cannot be used after its unit has settled", async () => {
@@ -145,38 +150,39 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
 
     test("concurrent changes of one row are all applied", async () => {
       const uid = rootUid(5);
-      await store.write((tx) => tx.groups.insert(groupRow(uid, { kind: 0 })));
+      await store.write((tx) => tx.table(groupKind).insert(groupRow(uid, { kind: 0 })));
       await Promise.all(
         Array.from({ length: 30 }, () =>
           store.write(async (tx) => {
-            const row = await tx.groups.find(uid);
-            await tx.groups.update(uid, { kind: (row?.kind ?? 0) + 1 }, 2_000);
+            const row = await tx.table(groupKind).find(uid);
+            await tx.table(groupKind).update(uid, { kind: (row?.kind ?? 0) + 1 }, 2_000);
           }),
         ),
       );
-      assert.equal((await store.read((tx) => tx.groups.find(uid)))?.kind, 30);
+      assert.equal((await store.read((tx) => tx.table(groupKind).find(uid)))?.kind, 30);
     });
 
     test("of creating a child and deleting its parent at once exactly one succeeds, and no orphan remains", async () => {
       for (let i = 0; i < 40; i++) {
         const parent = rootUid(1_000 + i);
         const row = groupRow(parent);
-        await store.write((tx) => tx.groups.insert(row));
+        await store.write((tx) => tx.table(groupKind).insert(row));
         const [created, deleted] = await Promise.allSettled([
           store.write(async (tx) => {
-            if (!(await tx.groups.find(parent))) throw invalidArgument({ field: "parent", subject: "", rule: "gone" });
-            await tx.groups.insert(groupRow(childUid(parent, 1)));
+            if (!(await tx.table(groupKind).find(parent)))
+              throw invalidArgument({ field: "parent", subject: "", rule: "gone" });
+            await tx.table(groupKind).insert(groupRow(childUid(parent, 1)));
           }),
           store.write(async (tx) => {
-            if (await tx.groups.hasChildren(parent))
+            if (await tx.table(groupKind).hasChildren(parent))
               throw invalidArgument({ field: "uid", subject: "", rule: "not empty" });
-            await tx.groups.delete(row.uid);
+            await tx.table(groupKind).delete(row.uid);
           }),
         ]);
         assert.notEqual(created.status, deleted.status, `race ${i}: ${created.status} and ${deleted.status}`);
         const [above, below] = await store.read(async (tx) => [
-          await tx.groups.find(parent),
-          await tx.groups.find(childUid(parent, 1)),
+          await tx.table(groupKind).find(parent),
+          await tx.table(groupKind).find(childUid(parent, 1)),
         ]);
         assert.equal(below === undefined, above === undefined, `race ${i}`);
       }
@@ -188,11 +194,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const [caller, ungranted, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
       const capabilities = toCapabilitySet([3]);
       await store.write(async (tx) => {
-        for (const uid of [root, other, child]) await tx.groups.insert(groupRow(uid));
-        for (const uid of [caller, ungranted]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
-        await tx.roles.insert(roleRow(viewer, { capabilities }));
-        await tx.roleBindings.insert(bindingRow(childUid(child, 9), caller, viewer));
-        await tx.roleBindings.insert(bindingRow(childUid(other, 9), caller, viewer));
+        for (const uid of [root, other, child]) await tx.table(groupKind).insert(groupRow(uid));
+        for (const uid of [caller, ungranted]) await tx.table(identityKind).insert(identityRow(uid, { notBefore: 7 }));
+        await tx.table(roleKind).insert(roleRow(viewer, { capabilities }));
+        await tx.table(roleBindingKind).insert(bindingRow(childUid(child, 9), caller, viewer));
+        await tx.table(roleBindingKind).insert(bindingRow(childUid(other, 9), caller, viewer));
       });
       await store.read(async (tx) => {
         const grant = {
@@ -216,11 +222,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         assert.deepEqual(await tx.access.findGrantsAt(rootUid(63), [root]), []);
         assert.deepEqual((await tx.access.findAllGrants(caller)).map((row) => row.groupUid).sort(), [child, other]);
         assert.deepEqual((await tx.access.findIdentity(caller)).map(plain), [none]);
-        const boundAt = (await tx.roleBindings.findByRole(viewer)).map(({ groupUid }) => groupUid);
+        const boundAt = (await tx.table(roleBindingKind).findByRole(viewer)).map(({ groupUid }) => groupUid);
         assert.deepEqual(boundAt, [child, other]);
-        assert.ok((await tx.roles.listOutsideGroups()).some(({ uid }) => uid === viewer));
-        assert.equal(await tx.roleBindings.hasGranted(child), true);
-        assert.equal(await tx.roleBindings.hasGranted(root), false);
+        assert.ok((await tx.table(roleKind).listOutsideGroups()).some(({ uid }) => uid === viewer));
+        assert.equal(await tx.table(roleBindingKind).hasGranted(child), true);
+        assert.equal(await tx.table(roleBindingKind).hasGranted(root), false);
       });
     });
 
@@ -230,11 +236,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const siblings = Array.from({ length: 40 }, (_, i) => childUid(root, i));
       const deep = Array.from({ length: 39 }, (_, i) => `${root}${"/ffffffffffffffff".repeat(i + 1)}`);
       await store.write(async (tx) => {
-        for (const uid of [root, ...siblings, ...deep]) await tx.groups.insert(groupRow(uid));
-        for (const uid of [few, many]) await tx.identities.insert(identityRow(uid));
-        await tx.roles.insert(roleRow(viewer));
+        for (const uid of [root, ...siblings, ...deep]) await tx.table(groupKind).insert(groupRow(uid));
+        for (const uid of [few, many]) await tx.table(identityKind).insert(identityRow(uid));
+        await tx.table(roleKind).insert(roleRow(viewer));
         const bind = (identity: string, group: string) =>
-          tx.roleBindings.insert(bindingRow(childUid(group, identity === few ? 1 : 2), identity, viewer));
+          tx.table(roleBindingKind).insert(bindingRow(childUid(group, identity === few ? 1 : 2), identity, viewer));
         for (const uid of [...siblings.slice(0, 5), deep[3] ?? ""]) await bind(few, uid);
         for (const uid of [...siblings, deep[3] ?? ""]) await bind(many, uid);
       });
@@ -253,12 +259,12 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const [person, other, viewer] = [rootUid(70), rootUid(71), rootUid(72)];
       const roots = Array.from({ length: 12 }, (_, i) => rootUid(700 + i));
       await store.write(async (tx) => {
-        await tx.roles.insert(roleRow(viewer));
+        await tx.table(roleKind).insert(roleRow(viewer));
         for (const [i, root] of roots.entries()) {
-          await tx.groups.insert(groupRow(root));
-          await tx.groups.insert(groupRow(childUid(root, 1)));
+          await tx.table(groupKind).insert(groupRow(root));
+          await tx.table(groupKind).insert(groupRow(childUid(root, 1)));
           const bind = (group: string, n: number, identity: string, pending: boolean) =>
-            tx.roleBindings.insert(bindingRow(childUid(group, n), identity, viewer, { pending }));
+            tx.table(roleBindingKind).insert(bindingRow(childUid(group, n), identity, viewer, { pending }));
           // The third root has no pending binding, and that of the last is for the other person.
           await bind(root, 2, i === 11 ? other : person, i !== 2);
           await bind(childUid(root, 1), 3, i === 11 ? other : person, i !== 2);
@@ -266,12 +272,12 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
       const expected = roots.filter((_, i) => i !== 2 && i !== 11);
       await store.read(async (tx) => {
-        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 100), expected);
-        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 10), expected);
-        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 1), expected.slice(0, 1));
-        assert.deepEqual(await tx.roleBindings.findPendingRoots(person, 4), expected.slice(0, 4));
-        assert.deepEqual(await tx.roleBindings.findPendingRoots(other, 4), [roots[11]]);
-        assert.deepEqual(await tx.roleBindings.findPendingRoots(rootUid(73), 4), []);
+        assert.deepEqual(await tx.table(roleBindingKind).findPendingRoots(person, 100), expected);
+        assert.deepEqual(await tx.table(roleBindingKind).findPendingRoots(person, 10), expected);
+        assert.deepEqual(await tx.table(roleBindingKind).findPendingRoots(person, 1), expected.slice(0, 1));
+        assert.deepEqual(await tx.table(roleBindingKind).findPendingRoots(person, 4), expected.slice(0, 4));
+        assert.deepEqual(await tx.table(roleBindingKind).findPendingRoots(other, 4), [roots[11]]);
+        assert.deepEqual(await tx.table(roleBindingKind).findPendingRoots(rootUid(73), 4), []);
       });
     });
 
@@ -355,10 +361,10 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     test("identity providers that are unchanged since a time are found", async () => {
       const [root, defaultRole] = [rootUid(90), childUid(rootUid(90), 9)];
       await store.write(async (tx) => {
-        await tx.groups.insert(groupRow(root));
-        await tx.roles.insert(roleRow(defaultRole));
+        await tx.table(groupKind).insert(groupRow(root));
+        await tx.table(roleKind).insert(roleRow(defaultRole));
         for (const i of [1, 2, 3, 4]) {
-          await tx.identityProviders.insert({
+          await tx.table(identityProviderKind).insert({
             ...{ uid: childUid(root, i), groupUid: root, name: "", description: "", defaultRole },
             ...{ oidc: {}, sealedSecret: "", createTimeMs: 1, updateTimeMs: i * 10 },
             scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
@@ -366,7 +372,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         }
       });
       const findUids = (timeMs: number, limit: number) =>
-        store.read(async (tx) => tx.identityProviders.findUnchangedSince(timeMs, limit));
+        store.read(async (tx) => tx.table(identityProviderKind).findUnchangedSince(timeMs, limit));
       assert.deepEqual(await findUids(30, 10), [childUid(root, 1), childUid(root, 2)]);
       assert.deepEqual(await findUids(50, 3), [childUid(root, 1), childUid(root, 2), childUid(root, 3)]);
       assert.deepEqual(await findUids(10, 3), []);

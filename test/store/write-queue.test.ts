@@ -8,6 +8,8 @@ import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, connectErrorFrom, invalidArgument } from "../../src/kernel/errors.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { OverdueError } from "../../src/store/sqlite/write-queue.js";
@@ -75,7 +77,7 @@ describe("the write queue", () => {
 
   async function newRoot(): Promise<string> {
     const root = rootUid(0x1000 + roots++);
-    await store.write((tx) => tx.groups.insert(groupRow(root)));
+    await store.write((tx) => tx.table(groupKind).insert(groupRow(root)));
     return root;
   }
 
@@ -90,14 +92,14 @@ describe("the write queue", () => {
   const unitOf = (root: string, call: number, planned: Planned) => async (tx: Tx) => {
     const [first, ...others] = rowsOf(root, call, planned);
     if (planned.kind === "throws at once") throw invalidArgument({ field: "call", subject: "", rule: String(call) });
-    if (first !== undefined) await tx.groups.insert(groupRow(first));
+    if (first !== undefined) await tx.table(groupKind).insert(groupRow(first));
     if (planned.kind === "stalls") await oneMillisecond();
     if (planned.kind === "waits a tick") await nextTick();
     if (planned.kind === "reads a file") await readFile(new URL(import.meta.url));
     const orphan = roleRow(childUid(rootUid(1), call), { groupUid: rootUid(1) });
-    if (planned.kind === "breaks") await tx.roles.insert(orphan);
-    if (planned.kind === "swallows") await errorOf(async () => tx.roles.insert(orphan));
-    for (const uid of others) await tx.groups.insert(groupRow(uid));
+    if (planned.kind === "breaks") await tx.table(roleKind).insert(orphan);
+    if (planned.kind === "swallows") await errorOf(async () => tx.table(roleKind).insert(orphan));
+    for (const uid of others) await tx.table(groupKind).insert(groupRow(uid));
     if (planned.kind === "throws") throw invalidArgument({ field: "call", subject: "", rule: String(call) });
     return call;
   };
@@ -143,7 +145,7 @@ describe("the write queue", () => {
           );
         }
         await Promise.all(outcomes);
-        const later = await store.write((tx) => tx.groups.find(root));
+        const later = await store.write((tx) => tx.table(groupKind).find(root));
         assert.equal(later?.uid, root, "later calls work");
       }),
       { numRuns: 60 },
@@ -156,13 +158,13 @@ describe("the write queue", () => {
     const elsewhere = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const insert = (i: number) => store.write((tx) => tx.groups.insert(groupRow(childUid(root, i))));
+    const insert = (i: number) => store.write((tx) => tx.table(groupKind).insert(groupRow(childUid(root, i))));
     const outcomes = await Promise.allSettled([
       insert(1),
       store.write(async (tx) => {
-        await tx.groups.insert(groupRow(childUid(root, 2)));
+        await tx.table(groupKind).insert(groupRow(childUid(root, 2)));
         await elsewhere;
-        await tx.groups.insert(groupRow(childUid(root, 3)));
+        await tx.table(groupKind).insert(groupRow(childUid(root, 3)));
       }),
       insert(4),
     ]);
@@ -185,13 +187,13 @@ describe("the write queue", () => {
       await new Promise<void>((resolve) => {
         resume = resolve;
       });
-      lateError = await errorOf(async () => tx.groups.insert(groupRow(childUid(root, 1))));
+      lateError = await errorOf(async () => tx.table(groupKind).insert(groupRow(childUid(root, 1))));
     });
     await assert.rejects(stalled, OverdueError);
     await store.write(async (tx) => {
-      await tx.groups.insert(groupRow(childUid(root, 2)));
+      await tx.table(groupKind).insert(groupRow(childUid(root, 2)));
       resume();
-      await tx.groups.insert(groupRow(childUid(root, 3)));
+      await tx.table(groupKind).insert(groupRow(childUid(root, 3)));
     });
     await nextTick();
     assert.match(String(lateError), /a transaction was used after its unit of work had settled/);
@@ -210,11 +212,11 @@ describe("the write queue", () => {
   test("a read in the tick in which a write resolves sees the write", async () => {
     const root = await newRoot();
     // Opens the snapshot of this tick before the write is committed.
-    await store.read((tx) => tx.groups.find(root));
+    await store.read((tx) => tx.table(groupKind).find(root));
     await Promise.all(
       Array.from({ length: 100 }, async (_, i) => {
-        await store.write((tx) => tx.groups.insert(groupRow(childUid(root, i))));
-        const found = store.read((tx) => tx.groups.find(childUid(root, i)));
+        await store.write((tx) => tx.table(groupKind).insert(groupRow(childUid(root, i))));
+        const found = store.read((tx) => tx.table(groupKind).find(childUid(root, i)));
         assert.ok(found instanceof Promise ? await found : found, `row ${i}`);
       }),
     );
@@ -228,8 +230,8 @@ describe("the write queue", () => {
     const ticking = setInterval(() => ticks++, 1);
     setTimeout(() => observer.exec("COMMIT"), 300);
     const uids = [1, 2, 3].map((i) => childUid(root, i));
-    const writes = Promise.all(uids.map((uid) => store.write((tx) => tx.groups.insert(groupRow(uid)))));
-    assert.equal((await store.read((tx) => tx.groups.find(root)))?.uid, root, "reads are not delayed");
+    const writes = Promise.all(uids.map((uid) => store.write((tx) => tx.table(groupKind).insert(groupRow(uid)))));
+    assert.equal((await store.read((tx) => tx.table(groupKind).find(root)))?.uid, root, "reads are not delayed");
     await writes;
     clearInterval(ticking);
     assert.ok(performance.now() - startMs >= 295);
@@ -255,7 +257,7 @@ describe("the write queue", () => {
     }
     assert.equal(runs, 0);
     observer.exec("COMMIT");
-    await store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
+    await store.write((tx) => tx.table(groupKind).insert(groupRow(childUid(root, 1))));
     assert.deepEqual(readCommitted(root), new Set([childUid(root, 1)]));
   });
 
@@ -263,8 +265,10 @@ describe("the write queue", () => {
     const passTime = mockTime(t);
     const root = await newRoot();
     observer.exec("BEGIN IMMEDIATE");
-    const waits = store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
-    const late = store.write((tx) => tx.groups.insert(groupRow(childUid(root, 2))), { deadlineMs: now + 1_000 });
+    const waits = store.write((tx) => tx.table(groupKind).insert(groupRow(childUid(root, 1))));
+    const late = store.write((tx) => tx.table(groupKind).insert(groupRow(childUid(root, 2))), {
+      deadlineMs: now + 1_000,
+    });
     const answered = errorOf(() => late);
     now += 4_999;
     passTime(4_900);

@@ -1,7 +1,7 @@
 // Checks a database: the integrity of a SQLite file, and whether the counters and the roots of listed rows match the rows.
 // The expected values are computed from the rows, without the code that maintains them.
 import { getTableName } from "drizzle-orm";
-import { listedKinds } from "../../src/store/lists/kinds.js";
+import { kinds } from "../../src/store/kinds.js";
 import type { SqliteDatabase } from "../../src/store/sqlite/driver.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 
@@ -26,7 +26,7 @@ export function inconsistenciesIn(db: SqliteDatabase): string[] {
 function findListDifferences(read: ReadAll): string[] {
   const expected = new Map<string, number>();
   const wrongRoots: string[] = [];
-  for (const kind of listedKinds) {
+  for (const kind of kinds) {
     const table = getTableName(kind.table(tables));
     for (const row of read(table)) {
       const segments = String(row.uid).split("/");

@@ -1,22 +1,27 @@
 // Counts the reads of a store, to show that their number does not grow with the number of rows.
+import type { kinds } from "../../src/store/kinds.js";
 import type { Store } from "../../src/store/store.js";
 import type { Tx } from "../../src/store/transaction.js";
 
 /**
  * Wraps a store so that `onRead` is called for each method that a read-only transaction calls.
  *
- * @param onRead receives the name of the method with its store, such as `groups.find`
+ * @param onRead receives the name of the method with its part of the transaction, such as `groups.find` or `audit.list`
  */
 export function countReads(store: Store, onRead: (name: string) => void): Store {
+  const countOf = <Part extends object>(partName: string, part: Part): Part =>
+    new Proxy(part, {
+      get(of, name: string) {
+        onRead(`${partName}.${name}`);
+        return bindMethod(of, name);
+      },
+    });
   const countCalls = (tx: Tx): Tx =>
     new Proxy(tx, {
-      get: (of, storeName: Exclude<keyof Tx, "changedRows">) =>
-        new Proxy(of[storeName], {
-          get(rows, name: string) {
-            onRead(`${String(storeName)}.${name}`);
-            return bindMethod(rows, name);
-          },
-        }),
+      get(of, name: Exclude<keyof Tx, "changedRows">) {
+        if (name !== "table") return countOf(name, of[name]);
+        return (kind: (typeof kinds)[number]) => countOf(kind.key, of.table(kind));
+      },
     });
   return new Proxy(store, {
     get(of, name: keyof Store) {

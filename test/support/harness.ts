@@ -9,7 +9,8 @@ import { type BootstrapResult, bootstrap } from "../../src/iam/operator/bootstra
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken, readIssueDate } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import type { IdentityRow } from "../../src/store/tables/identities.js";
+import { type IdentityRow, identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { newDatabase } from "../pg/databases.js";
 import { type PgBouncer, startPgBouncer } from "../pg/pgbouncer.js";
 import { newDataDir } from "./data-dir.js";
@@ -94,13 +95,13 @@ export async function startHarness(
     },
     async identity(values = {}, group) {
       const row = identityRow(randomIds.newUid(group), values);
-      await store.write((tx) => tx.identities.insert(row));
+      await store.write((tx) => tx.table(identityKind).insert(row));
       return { uid: row.uid, token: await token(row.uid) };
     },
     async bind(identity, role, group) {
       const uid = randomIds.newUid(group);
       await store.write((tx) =>
-        tx.roleBindings.insert({
+        tx.table(roleBindingKind).insert({
           uid,
           groupUid: group,
           identityUid: identity,

@@ -3,9 +3,8 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { definitions } from "../../src/app/definitions.js";
-import { createResourceDeps } from "../../src/app/services.js";
+import { createPlatformServices } from "../../src/app/services.js";
 import { seedRoles } from "../../src/iam/roles/builtin-roles.js";
-import { createIamServices } from "../../src/iam/services.js";
 import type { Ids } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import type { Principal } from "../../src/kernel/principal.js";
@@ -33,9 +32,9 @@ export async function inProcess(
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = async (_: Tx, secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
   const methods = createMethodTable(
-    createIamServices({
-      ...createResourceDeps({ tokens, ids }),
-      ...{ tokens, seal, rootCreation: "users", trustedIssuers: [], store, limits },
+    createPlatformServices({
+      ...{ tokens, ids, seal, rootCreation: "users", trustedIssuers: [], store, limits },
+      registry: undefined,
     }),
     (method) => {
       const check = checkOf(method);

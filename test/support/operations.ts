@@ -3,6 +3,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { builtinRoleUid, type Ids } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import type { Store } from "../../src/store/store.js";
 import { inProcess } from "./in-process.js";
 import { createRandom } from "./openapi/random.js";
@@ -33,7 +34,7 @@ export async function runOperations(
   const random = createRandom(seed).int;
   const pick = <T>(list: readonly T[], otherwise: T): T => list[random(list.length)] ?? otherwise;
   const owner = rootUid(0xabc);
-  await store.write((tx) => tx.identities.insert(identityRow(owner)));
+  await store.write((tx) => tx.table(identityKind).insert(identityRow(owner)));
 
   const uids = {
     groups: [] as string[],

@@ -1,9 +1,10 @@
 // Rows for tests, with every column filled in.
 
 import { parentOf } from "../../src/kernel/uidp.js";
-import type { GroupRow } from "../../src/store/tables/groups.js";
-import type { IdentityRow } from "../../src/store/tables/identities.js";
-import type { RoleBindingRow, RoleRow } from "../../src/store/tables/roles.js";
+import type { GroupRow } from "../../src/store/iam/groups.js";
+import type { IdentityRow } from "../../src/store/iam/identities.js";
+import type { RoleBindingRow } from "../../src/store/iam/role-bindings.js";
+import type { RoleRow } from "../../src/store/iam/roles.js";
 
 /** The uid of the nth root group of a test. */
 export function rootUid(n: number): string {

@@ -1,12 +1,12 @@
 // SCIM tokens that versions before 0.11.0 handed out.
-import type { ScimState } from "../../src/store/tables/identities.js";
+import { identityProviderKind, type ScimState } from "../../src/store/iam/identity-providers.js";
 import type { Tx } from "../../src/store/transaction.js";
 
 /** Stores a token of an identity provider, and returns the state of its SCIM settings. */
 export async function insertScimToken(tx: Tx, uid: string, state: Partial<ScimState> = {}): Promise<ScimState> {
-  const row = await tx.identityProviders.find(uid);
+  const row = await tx.table(identityProviderKind).find(uid);
   if (row === undefined) throw new Error(`there is no identity provider ${uid}`);
   const scim = { ...row.scim, tokenHash: "0".repeat(64), previousHash: "", revoked: false, etag: "etag", ...state };
-  await tx.identityProviders.replace({ ...row, scim });
+  await tx.table(identityProviderKind).replace({ ...row, scim });
   return scim;
 }

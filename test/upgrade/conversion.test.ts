@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { deleteMarked } from "../../src/iam/identities/deletion.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { convertSqlite, planSqliteConversion } from "../../src/store/migrate/conversion/sqlite.js";
 import { listSchemaMigrations } from "../../src/store/migrate/schema-migrations.js";
 import { holdFileLock } from "../../src/store/sqlite/data-directory.js";
@@ -75,7 +76,7 @@ test("an identity that was being deleted stays deleted, and its deletion ends", 
   const store = openSqlite({ directory });
   t.after(() => store.close());
   const [others = ""] = pick("name = 'pattern'");
-  const find = (uid: string) => store.read(async (tx) => (await tx.identities.find(uid))?.uid);
+  const find = (uid: string) => store.read(async (tx) => (await tx.table(identityKind).find(uid))?.uid);
   assert.deepEqual([await find(marked), await find(others)], [undefined, others]);
   assert.deepEqual(await store.read((tx) => tx.access.findIdentity(marked)), []);
   assert.equal(await deleteMarked(store, () => false), 1);

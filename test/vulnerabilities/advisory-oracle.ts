@@ -9,6 +9,8 @@ import {
   ListAdvisoriesRequestSchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { isBelow, isWithin } from "../../src/kernel/uidp.js";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import type { ListFilter, ListPosition, ListQuery } from "../../src/store/lists/query.js";
 import type { Store } from "../../src/store/store.js";
 import { buildAdvisoryFilters } from "../../src/vulnerabilities/advisories/advisory-v2beta1.js";
@@ -91,7 +93,7 @@ async function createWorld(store: Store, random: Random, seed: number): Promise<
   const others = randomAdvisories(MOST, seed);
   const model = others.splice(0, FIRST);
   await store.write(async (tx) => {
-    for (const uid of [ours, theirs, child, sibling]) await tx.groups.insert(groupRow(uid));
+    for (const uid of [ours, theirs, child, sibling]) await tx.table(groupKind).insert(groupRow(uid));
     for (const one of model) await storeModel(tx, one, random.int(3));
   });
   return { model, others };
@@ -114,7 +116,7 @@ async function changeWorld(store: Store, { model, others }: World, random: Rando
         await changeModel(tx, after);
         model[at] = after;
       } else {
-        await tx.advisories.delete(before.uid);
+        await tx.table(advisoryKind).delete(before.uid);
         model.splice(at, 1);
       }
     }
@@ -156,7 +158,7 @@ async function compareList(
       total: uncounted ? 0 : matching.length,
     };
     const limits = random.chance(0.5) ? chooseLimits(random) : undefined;
-    const page = await store.read((tx) => tx.advisories.list(query, limits));
+    const page = await store.read((tx) => tx.table(advisoryKind).list(query, limits));
     const found = {
       uids: page.rows.map(({ uid }) => uid),
       next: page.next && { uid: page.next.uid, key: page.next.key },

@@ -12,6 +12,10 @@ import { UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { createListResources } from "../../src/pipeline/resource/read.js";
+import { groupKind } from "../../src/store/iam/groups.js";
+import { identityKind } from "../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import type { Store } from "../../src/store/store.js";
 import { advisoriesV2beta1 } from "../../src/vulnerabilities/advisories/advisory-v2beta1.js";
 import { inboundOf, principalOf } from "../support/in-process.js";
@@ -38,7 +42,7 @@ export const sibling = childUid(ours, 2);
 /** Creates the groups: one with two child groups, and one of another organisation. */
 export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
   await store.write(async (tx) => {
-    for (const uid of [ours, theirs, child, sibling]) await tx.groups.insert(groupRow(uid));
+    for (const uid of [ours, theirs, child, sibling]) await tx.table(groupKind).insert(groupRow(uid));
   });
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const methods = createMethodTable([advisoriesV2beta1({ listResources: createListResources(tokens) })]);
@@ -61,9 +65,11 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
     made++;
     const [identity, role] = [rootUid(0xc0000 + made), childUid(group, 0xd0000 + made)];
     await store.write(async (tx) => {
-      await tx.identities.insert(identityRow(identity));
-      await tx.roles.insert(roleRow(role, { groupUid: group, capabilities: buildCapabilitySet(capabilities) }));
-      await tx.roleBindings.insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
+      await tx.table(identityKind).insert(identityRow(identity));
+      await tx
+        .table(roleKind)
+        .insert(roleRow(role, { groupUid: group, capabilities: buildCapabilitySet(capabilities) }));
+      await tx.table(roleBindingKind).insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
     });
     return identity;
   };
@@ -78,8 +84,8 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
         const role = childUid(group, 0xd0000 + made);
         await store.write(async (tx) => {
           const row = roleRow(role, { groupUid: group, capabilities: buildCapabilitySet(["advisories.list"]) });
-          await tx.roles.insert(row);
-          await tx.roleBindings.insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
+          await tx.table(roleKind).insert(row);
+          await tx.table(roleBindingKind).insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
         });
       }
       return identity;

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
 import { spawn } from "../support/child-process.js";
@@ -32,7 +33,7 @@ async function countStored(): Promise<number> {
   const store = openSqlite({ directory: data });
   const order = { field: "uid", descending: false };
   const { total } = await store.read((tx) =>
-    tx.advisories.list({ visible: [group], filter: {}, order, skip: 0, limit: 1 }),
+    tx.table(advisoryKind).list({ visible: [group], filter: {}, order, skip: 0, limit: 1 }),
   );
   await store.close();
   return total;

@@ -9,6 +9,7 @@ import {
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
+import { advisoryKind } from "../../src/store/advisories/advisories.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
 import { advisoryToProto } from "../../src/vulnerabilities/advisories/advisory.js";
@@ -61,11 +62,13 @@ const outcomes = ({ created, updated, withdrawn, unchanged, newer }: ImportCount
 
 async function readStored(id: string, group = ours) {
   return store.read(async (tx) => {
-    const uids = (await tx.advisories.findUidsWhere("legacyAdvisoryId", id)).filter((uid) => parentOf(uid) === group);
+    const uids = (await tx.table(advisoryKind).findUidsWhere("legacyAdvisoryId", id)).filter(
+      (uid) => parentOf(uid) === group,
+    );
     const views = [];
     for (const uid of uids) {
-      const row = (await tx.advisories.find(uid)) ?? assert.fail();
-      views.push({ row, ...advisoryToProto(row, await tx.advisories.listEvents([uid])) });
+      const row = (await tx.table(advisoryKind).find(uid)) ?? assert.fail();
+      views.push({ row, ...advisoryToProto(row, await tx.table(advisoryKind).listEvents([uid])) });
     }
     return views.sort((a, b) => (a.row.sourceKey < b.row.sourceKey ? -1 : 1));
   });
@@ -154,7 +157,7 @@ describe("an import again", () => {
     await importRecords([osvRecord("CHANGE-1"), osvRecord("CHANGE-2")]);
     const [before] = await readStored("CHANGE-1");
     assert.ok(before);
-    const [own] = await store.read((tx) => tx.advisories.listEvents([before.uid]));
+    const [own] = await store.read((tx) => tx.table(advisoryKind).listEvents([before.uid]));
     assert.ok(own);
     const note = { ...own, uid: childUid(before.uid, 0x1234_5678_9abc), author: "ann@example.org", reviewState: 1 };
     await store.write((tx) => putEvent(tx, note));

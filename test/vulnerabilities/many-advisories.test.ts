@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { type AdvisoryRow, advisoryKind } from "../../src/store/advisories/advisories.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import type { ListPosition, ListQuery } from "../../src/store/lists/query.js";
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
-import type { AdvisoryRow } from "../../src/store/tables/advisories.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { chooseScale, isCampaign } from "../support/scale.js";
 import { memoryDir } from "../support/temp-dir.js";
@@ -71,23 +72,23 @@ describe("lists of many advisories", () => {
   before(async () => {
     store = openSqlite({ directory });
     await store.write(async (tx) => {
-      for (const uid of groups) await tx.groups.insert(groupRow(uid));
+      for (const uid of groups) await tx.table(groupKind).insert(groupRow(uid));
     });
     const add = async (some: readonly AdvisoryRow[]) => {
       await store.write(async (tx) => {
-        for (const row of some) await tx.advisories.insert(row);
+        for (const row of some) await tx.table(advisoryKind).insert(row);
       });
     };
     await add(rows.slice(0, COUNT / 2));
     // The numbers of the second half follow that of an advisory that is then removed.
     const between = { ...advisory(COUNT), advisoryId: "between" };
-    await store.write((tx) => tx.advisories.insert(between));
+    await store.write((tx) => tx.table(advisoryKind).insert(between));
     const file = openDatabase(join(directory, "arbor.db"));
     file.exec(`UPDATE advisory_values SET number = ${FAR} WHERE number = (SELECT max(number) FROM advisories)`);
     file.exec(`UPDATE advisories SET number = ${FAR} WHERE number = (SELECT max(number) FROM advisories)`);
     file.exec("INSERT INTO advisory_texts (advisory_texts) VALUES ('rebuild')");
     await add(rows.slice(COUNT / 2));
-    await store.write((tx) => tx.advisories.delete(between.uid));
+    await store.write((tx) => tx.table(advisoryKind).delete(between.uid));
     const last = file.prepare("SELECT max(number) FROM advisories").pluck().get() as number;
     assert.ok(last > FAR, "the second half did not get the numbers that the test is about");
     file.close();
@@ -118,7 +119,7 @@ describe("lists of many advisories", () => {
           const expected = sorted.filter(lets).map(({ uid }) => uid);
           const query = { visible, filter: { equals }, order: { field, descending }, limit: 40 };
           const read = (more: Pick<ListQuery, "skip" | "after">) =>
-            store.read((tx) => tx.advisories.list({ ...query, ...more }));
+            store.read((tx) => tx.table(advisoryKind).list({ ...query, ...more }));
           let from: ListPosition | undefined;
           // The first pages by token, then others by skip.
           for (const start of [0, 40, 80]) {
@@ -145,7 +146,7 @@ describe("lists of many advisories", () => {
 
   it("leave nothing behind", async () => {
     await store.write(async (tx) => {
-      for (const { uid } of rows) await tx.advisories.delete(uid);
+      for (const { uid } of rows) await tx.table(advisoryKind).delete(uid);
     });
     const file = openDatabase(join(directory, "arbor.db"));
     file.exec("INSERT INTO advisory_texts (advisory_texts, rank) VALUES ('integrity-check', 1)");

@@ -12,7 +12,8 @@ import {
 import { listCapabilityNames } from "../../iam/roles/capability-names.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
-import type { JobRow } from "../../store/tables/schema.js";
+import { roleKind } from "../../store/iam/roles.js";
+import type { JobRow } from "../../store/tables/tables.js";
 import { invalidFlag } from "../errors.js";
 import { confirmDelete } from "../output/confirm.js";
 import { formatNamed } from "../output/describe.js";
@@ -106,7 +107,7 @@ export async function roleDeleteCommand(
   await withInstallation(settings, "update", async ({ store, clock }) => {
     const { uid, name } = await store.read(async (tx) => {
       const uid = await resolveName(tx, "role", role, "uid");
-      return { uid, name: (await tx.roles.find(uid))?.name ?? "" };
+      return { uid, name: (await tx.table(roleKind).find(uid))?.name ?? "" };
     });
     if (!yes) await confirmDelete(formatNamed("operator role", name, uid));
     await store.write((tx) => deleteOperatorRole(tx, uid, { ids: randomIds, nowMs: clock() }));

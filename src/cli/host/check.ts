@@ -21,7 +21,7 @@ import { createQuotaCheck } from "../../store/check/quotas.js";
 import { createUidCheck, referenceCheck } from "../../store/check/references.js";
 import { rebuildDerived } from "../../store/check/repair.js";
 import { createSecretCheck, type SecretOpener } from "../../store/check/secrets.js";
-import { listedKinds } from "../../store/lists/kinds.js";
+import { kinds } from "../../store/kinds.js";
 import type { Store } from "../../store/store.js";
 import { createProgressLine, escapeControls } from "../output/terminal.js";
 import { print } from "./host.js";
@@ -29,7 +29,7 @@ import { print } from "./host.js";
 /** How often progress is written, in milliseconds. */
 const EVERY_MS = { terminal: 100, lines: 1_000 };
 
-const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, createUidCheck(listedKinds)];
+const storedChecks: readonly Check[] = [schemaCheck, integrityCheck, referenceCheck, createUidCheck(kinds)];
 const derivedChecks = derivedIndexes.map(({ check }) => check);
 
 interface CheckFlags {

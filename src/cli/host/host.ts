@@ -18,6 +18,7 @@ import {
 import { issueToken, readIssueDate } from "../../issuer/tokens.js";
 import { notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
+import { identityKind } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { invalidFlag } from "../errors.js";
 import { confirm, confirmDelete } from "../output/confirm.js";
@@ -40,7 +41,7 @@ export async function tokenCommand(
     const nowMs = host.clock();
     const identity = await host.store.read((tx) => resolveName(tx, "identity", name, "identity"));
     const issueDate = await host.store.write(async (tx) => {
-      if ((await tx.identities.find(identity)) === undefined) throw notFound(identities, identity);
+      if ((await tx.table(identityKind).find(identity)) === undefined) throw notFound(identities, identity);
       const change = { type: TOKEN_ISSUED, after: { audience: audience ?? "", lifeSeconds: lifeS } };
       await auditOnHost(tx, { type: TOKEN_ISSUED, subjectUid: identity, change }, { nowMs, ids: randomIds });
       return readIssueDate(tx, identity, nowMs);
@@ -106,7 +107,7 @@ export async function revokeCommand(
   await withInstallation(settings, "update", async ({ store, clock }) => {
     const { uid, row } = await store.read(async (tx) => {
       const uid = await resolveName(tx, "identity", identity, "uid");
-      return { uid, row: await tx.identities.find(uid) };
+      return { uid, row: await tx.table(identityKind).find(uid) };
     });
     if (row === undefined) throw notFound(identities, uid);
     if (!yes) {

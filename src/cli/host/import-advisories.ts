@@ -8,6 +8,7 @@ import { resolveName } from "../../iam/operator/names.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
 import { notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
+import { groupKind } from "../../store/iam/groups.js";
 import { type ImportCounts, importOsv } from "../../vulnerabilities/osv/import.js";
 import { createProgressLine, escapeControls, type ProgressStream } from "../output/terminal.js";
 import { print, withInstallation } from "./host.js";
@@ -30,7 +31,7 @@ export async function importCommand(
   const progress = createImportProgress(process.stderr, always);
   await withInstallation(settings, "update", async ({ store, clock }) => {
     const groupUid = await store.read((tx) => resolveName(tx, "group", group, "group"));
-    if ((await store.read((tx) => tx.groups.find(groupUid))) === undefined) throw notFound(groups, groupUid);
+    if ((await store.read((tx) => tx.table(groupKind).find(groupUid))) === undefined) throw notFound(groups, groupUid);
     const row = { type: "arbor.advisories.imported.v1", subjectUid: groupUid };
     const startMs = performance.now();
     const counts = await importOsv(listRecordFiles(paths), {

@@ -27,7 +27,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { SubscriptionRow } from "../../store/tables/groups.js";
+import { type SubscriptionRow, subscriptionKind } from "../../store/iam/subscriptions.js";
 import { beginPosition } from "../delivery/control.js";
 
 const MAX_SINK = 2_048;
@@ -53,20 +53,16 @@ export const subscriptions = defineResource({
   type: "events.chainguard.dev/Subscription",
   plural: "subscriptions",
   message: SubscriptionSchema,
-  table: (tx) => tx.subscriptions,
+  kind: subscriptionKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.subscriptions, "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => hasRows(tx.table(subscriptionKind), "groupUid", uid) },
   },
-  quota: {
-    name: "subscriptions",
-    createdBy: [
-      createsInScope(SubscriptionsService.method.createSubscription),
-      createsInScope(Subscriptions.method.create),
-    ],
-  },
+  createdBy: [
+    createsInScope(SubscriptionsService.method.createSubscription),
+    createsInScope(Subscriptions.method.create),
+  ],
   stable: StableSubscriptionsService,
-  sort: ["uid", "created_at"],
   mutable: { sink: isSink },
 });
 
@@ -94,14 +90,14 @@ export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
-      await tx.subscriptions.insert(row);
+      await tx.table(subscriptionKind).insert(row);
       await beginPosition(tx, row.uid);
       return subscriptionToProto(row);
     },
 
     async deleteSubscription({ uid }, { tx }) {
       await getRow(tx, subscriptions, uid);
-      await tx.subscriptions.delete(uid);
+      await tx.table(subscriptionKind).delete(uid);
       return {};
     },
   };

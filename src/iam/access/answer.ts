@@ -6,7 +6,7 @@ import { addMappedGrants, mayCallAt } from "../../pipeline/auth/authorize.js";
 import { type Caller, effectiveGrants } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { NeededCapability } from "../../pipeline/method-table.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import {
   describeBindings,

@@ -7,7 +7,7 @@ import { type Caller, effectiveGrants, type Grant } from "../../pipeline/auth/ca
 import type { NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
-import type { GroupMappingRow } from "../../store/tables/identities.js";
+import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
 import { listCapabilityNames } from "../roles/capability-names.js";
 import { type Holder, type Lookups, listGroups } from "./holder.js";
 

@@ -6,8 +6,9 @@ import { Caller } from "../../pipeline/auth/caller.js";
 import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import { groupKind } from "../../store/iam/groups.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isPerson } from "../people/pending-bindings.js";
 import { isOperatorRole } from "../roles/builtin-roles.js";
@@ -63,7 +64,7 @@ export class Lookups {
   groupName(uid: string): Promise<string> {
     let name = this.#groups.get(uid);
     if (name === undefined) {
-      name = Promise.resolve(this.#tx.groups.find(uid)).then((row) => row?.name ?? "");
+      name = Promise.resolve(this.#tx.table(groupKind).find(uid)).then((row) => row?.name ?? "");
       this.#groups.set(uid, name);
     }
     return name;
@@ -78,7 +79,7 @@ export class Lookups {
   }
 
   async #roleRow(uid: string): Promise<RoleRow | undefined> {
-    if (!this.#roles.has(uid)) this.#roles.set(uid, await this.#tx.roles.find(uid));
+    if (!this.#roles.has(uid)) this.#roles.set(uid, await this.#tx.table(roleKind).find(uid));
     return this.#roles.get(uid);
   }
 }

@@ -5,7 +5,10 @@ import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { identityKind } from "../../store/iam/identities.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
+import { repoKind } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import type { PageRequest, Position } from "./paging.js";
 
@@ -25,14 +28,18 @@ const lists: readonly NamedList[] = [
   {
     kind: NamedKind.GROUP,
     needed: [getCapability(Capability.CAP_IAM_GROUPS_LIST, "SearchNames")],
-    table: (tx) => tx.groups,
+    table: (tx) => tx.table(groupKind),
   },
   {
     kind: NamedKind.IDENTITY,
     needed: [getCapability(Capability.CAP_IAM_IDENTITY_LIST, "SearchNames")],
-    table: (tx) => tx.identities,
+    table: (tx) => tx.table(identityKind),
   },
-  { kind: NamedKind.REPO, needed: [getCapability(Capability.CAP_REPO_LIST, "SearchNames")], table: (tx) => tx.repos },
+  {
+    kind: NamedKind.REPO,
+    needed: [getCapability(Capability.CAP_REPO_LIST, "SearchNames")],
+    table: (tx) => tx.table(repoKind),
+  },
 ];
 
 interface NameSearch {

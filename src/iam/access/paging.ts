@@ -1,11 +1,8 @@
 // The pages of answers.
-import { invalidArgument } from "../../kernel/errors.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import type { UnaryCall } from "../../pipeline/call.js";
+import { ListTokens, parsePageSize } from "../../pipeline/resource/paging.js";
 import type { Tx } from "../../store/transaction.js";
-
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 200;
 
 /** Where a page begins: which part of the list, and after what in it. */
 export interface Position {
@@ -36,17 +33,14 @@ export async function parsePage(
   { tx, startMs, method, caller }: UnaryCall,
   tokens: PageTokens<Tx>,
 ): Promise<PageRequest> {
-  if (pageSize < 0) throw invalidArgument({ field: "pageSize", rule: "must not be negative" });
-  const binding = JSON.stringify([method.name, caller.uid, ...asked]);
-  const cursor = pageToken === "" ? undefined : await tokens.read(tx, pageToken, binding, startMs);
+  const limit = parsePageSize(pageSize);
+  const pages = new ListTokens(tokens, [method.name, caller.uid, ...asked], startMs);
+  const cursor = await pages.read(tx, pageToken);
   const from = cursor === undefined ? { part: 0, key: "", uid: "" } : parsePosition(String(cursor.key), cursor.uid);
   return {
-    limit: Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+    limit,
     from,
-    tokenOf: (next) =>
-      next === undefined
-        ? ""
-        : tokens.create({ key: `${next.part} ${next.key}`, uid: next.uid, skip: 0 }, binding, startMs),
+    tokenOf: (next) => pages.create(next && { key: `${next.part} ${next.key}`, uid: next.uid }),
   };
 }
 

@@ -16,12 +16,13 @@ import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
-import type { AccountAssociationRow } from "../../store/tables/groups.js";
+import { type AccountAssociationRow, accountAssociationKind } from "../../store/iam/account-associations.js";
+import { identityKind } from "../../store/iam/identities.js";
 import { groups } from "../groups/group.js";
 import { relationTypes } from "../identities/relationship.js";
 import { requireRightsOf } from "../rights.js";
@@ -87,11 +88,13 @@ export const accountAssociations = defineResource({
   type: "iam.chainguard.dev/AccountAssociation",
   plural: "account associations",
   message: AccountAssociationSchema,
-  table: (tx) => tx.accountAssociations,
+  kind: accountAssociationKind,
   // An association has the uid of its group.
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: async (tx, groupUid) => (await tx.accountAssociations.find(groupUid)) !== undefined },
+    onDelete: {
+      restrict: async (tx, groupUid) => (await tx.table(accountAssociationKind).find(groupUid)) !== undefined,
+    },
   },
   stable: StableAccountAssociationsService,
   sort: ["group", "uid", "name", "created_at", "updated_at"],
@@ -125,6 +128,15 @@ export function accountAssociationToProto(row: AccountAssociationRow): AccountAs
   return accounts;
 }
 
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [
+  { current: "/accountAssociations", former: "/account_associations" },
+  {
+    current: "/accountAssociations/{uid=**}:checkAccountAssociation",
+    former: "/account_associations/{uid=**}:check",
+  },
+];
+
 export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
   const handlers: Handlers<typeof AccountAssociationsService> = {
     getAccountAssociation: ({ uid }, { tx }) => getResource(tx, accountAssociations, uid, accountAssociationToProto),
@@ -139,7 +151,7 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
       await getRow(tx, groups, parent);
       const { name, description, ...accounts } = buildValues(accountAssociations, accountAssociation);
       await requireServices(parent, accounts.chainguard, call);
-      if (await tx.accountAssociations.find(parent)) throw alreadyExists(accountAssociations, parent);
+      if (await tx.table(accountAssociationKind).find(parent)) throw alreadyExists(accountAssociations, parent);
       const row: AccountAssociationRow = {
         uid: parent,
         parentUid: parentOf(parent) ?? null,
@@ -149,7 +161,7 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
-      await tx.accountAssociations.insert(row);
+      await tx.table(accountAssociationKind).insert(row);
       return accountAssociationToProto(row);
     },
 
@@ -168,13 +180,13 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
         accounts: accountsToJson({ ...view, ...accounts }),
         updateTimeMs: startMs,
       };
-      await tx.accountAssociations.replace(row);
+      await tx.table(accountAssociationKind).replace(row);
       return accountAssociationToProto(row);
     },
 
     // Deletion is idempotent, because clients repeat it.
     async deleteAccountAssociation({ uid }, { tx }) {
-      await tx.accountAssociations.delete(uid);
+      await tx.table(accountAssociationKind).delete(uid);
       return {};
     },
 
@@ -197,12 +209,13 @@ export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps,
     { message: AccountAssociationSchema, readers: [AccountAssociationsService.method.listAccountAssociations] },
     findsResource(accountAssociations, accountAssociationToProto),
   );
-  return serve(AccountAssociationsService, handlers, {
+  const service = serve(AccountAssociationsService, handlers, {
     createAccountAssociation: { body: bodies.created },
     updateAccountAssociation: { body: bodies.updated },
     // The published event of a deletion has no body.
     deleteAccountAssociation: { body: "none" },
   });
+  return { ...service, formerPaths };
 }
 
 // A component of the service acts as the identity that is bound to it. That identity must be a service
@@ -215,7 +228,7 @@ async function requireServices(
 ): Promise<void> {
   for (const [service, uid] of Object.entries(chainguard?.serviceBindings ?? {})) {
     if (before?.serviceBindings[service] === uid) continue;
-    const identity = parentOf(uid) === group ? await call.tx.identities.find(uid) : undefined;
+    const identity = parentOf(uid) === group ? await call.tx.table(identityKind).find(uid) : undefined;
     if (identity?.relation !== relationTypes.servicePrincipal) {
       const field = `chainguard.serviceBindings.${service}`;
       throw invalidArgument({ field, subject: service, rule: `must be a service principal directly in the group` });

@@ -15,7 +15,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
-import type { HydratedBinding } from "../../store/iam/role-bindings.js";
+import { type HydratedBinding, roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import { acceptBinding, addOrganisation, dropBinding, type OwnBinding } from "../people/pending-bindings.js";
@@ -25,7 +25,7 @@ import { roleBindings, roleBindingView } from "../role-bindings/role-binding.js"
 const bodies = defineBodies(
   { message: BindingSchema, readers: roleBindingView.readers },
   async (_, { tx }, { uid }: AcceptBindingRequest | DropBindingRequest) => {
-    const [row] = await tx.roleBindings.findHydrated([uid]);
+    const [row] = await tx.table(roleBindingKind).findHydrated([uid]);
     return row && bindingToProto(await addOrganisation(tx, row));
   },
 );
@@ -78,10 +78,10 @@ async function readOwnPage(
   { after, limit }: ListQuery,
   { tx, identityUid, pending }: OwnBindings,
 ): Promise<Page<HydratedBinding>> {
-  const found = await tx.roleBindings.findByPending(identityUid, pending, after?.uid ?? "", limit + 1);
+  const found = await tx.table(roleBindingKind).findByPending(identityUid, pending, after?.uid ?? "", limit + 1);
   const rows = found.slice(0, limit);
   const last = found.length > limit ? rows.at(-1) : undefined;
-  const total = await tx.roleBindings.countPending(identityUid, pending);
+  const total = await tx.table(roleBindingKind).countPending(identityUid, pending);
   return { rows, next: last && { key: last.uid, uid: last.uid }, total };
 }
 

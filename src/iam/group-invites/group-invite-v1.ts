@@ -22,8 +22,9 @@ import { createOperations } from "../../pipeline/operations.js";
 import { findsResource } from "../../pipeline/resource/read.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
+import { roleKind } from "../../store/iam/roles.js";
 import type { ListPosition } from "../../store/lists/query.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
 import { formatCapabilityNames } from "../roles/capability-names.js";
 import { groupInvites, groupInviteToProto } from "./group-invite.js";
 
@@ -35,7 +36,7 @@ const bodies = defineBodies(
 
 const readInvites = createChunkReader(
   groupInvites,
-  async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.roles.find(row.roleUid)), row),
+  async (row, { tx }) => toStoredProtoV1(groupInviteToProto(row, await tx.table(roleKind).find(row.roleUid)), row),
   parseFilter,
 );
 
@@ -46,7 +47,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };
       const created = await v2.createGroupInvite({ parent: group, groupInvite }, call);
-      return toProtoV1(created, await call.tx.groupInvites.find(created.uid));
+      return toProtoV1(created, await call.tx.table(groupInviteKind).find(created.uid));
     },
 
     // A root group always has an owner, and callers grant only rights that they hold. A root group whose only

@@ -14,7 +14,7 @@ import { breakRule } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
@@ -22,7 +22,8 @@ import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
-import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
+import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { readInviteTimeMs } from "../identities/revocation.js";
@@ -50,25 +51,19 @@ export const groupInvites = defineResource({
   type: "iam.chainguard.dev/GroupInvite",
   plural: "group invites",
   message: GroupInviteSchema,
-  table: (tx) => tx.groupInvites,
+  kind: groupInviteKind,
   // An expired invite lets nobody in, so it does not keep the group.
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid, nowMs) => (await tx.groupInvites.findByExpiry(uid, nowMs, "live", 1)).length > 0,
-      cascade: (tx, uid) => deleteRows(tx.groupInvites, "groupUid", uid),
+      restrict: async (tx, uid, nowMs) =>
+        (await tx.table(groupInviteKind).findByExpiry(uid, nowMs, "live", 1)).length > 0,
+      cascade: (tx, uid) => deleteRows(tx.table(groupInviteKind), "groupUid", uid),
     },
   },
-  quota: {
-    name: "invites",
-    createdBy: [
-      createsInScope(GroupInvitesService.method.createGroupInvite),
-      createsInScope(GroupInvites.method.create),
-    ],
-  },
+  createdBy: [createsInScope(GroupInvitesService.method.createGroupInvite), createsInScope(GroupInvites.method.create)],
   stable: StableGroupInvitesService,
   filters: { keyId: { column: "keyId" } },
-  sort: ["uid", "created_at"],
   defaultOrder: "created_at desc",
   mutable: { email: isEmail, ttl: isTtl, singleUse: isAnything },
   fixed: { roleUid: immutable("create another invite") },
@@ -118,6 +113,9 @@ const bodies = defineBodies(
   findsResource(groupInvites, (row) => groupInviteToProto(row, undefined)),
 );
 
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [{ current: "/groupInvites", former: "/group_invites" }];
+
 /** Creates GroupInvitesService. */
 export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   const handlers: Handlers<typeof GroupInvitesService> = {
@@ -151,7 +149,7 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         createTimeMs,
         updateTimeMs: createTimeMs,
       };
-      await tx.groupInvites.insert(row);
+      await tx.table(groupInviteKind).insert(row);
       return groupInviteToProto(row, role, code);
     },
 
@@ -175,23 +173,24 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         updateTimeMs: startMs,
         ...(ttl && { expireTimeMs: startMs + durationToMs(ttl) }),
       };
-      await tx.groupInvites.replace(row);
+      await tx.table(groupInviteKind).replace(row);
       return groupInviteToProto(row, role);
     },
 
     // Deletion is idempotent, because clients repeat it.
     async deleteGroupInvite({ uid }, { tx }) {
-      await tx.groupInvites.delete(uid);
+      await tx.table(groupInviteKind).delete(uid);
       return {};
     },
   };
-  return serve(GroupInvitesService, handlers, {
+  const service = serve(GroupInvitesService, handlers, {
     createGroupInvite: { body: bodies.created },
     updateGroupInvite: { body: bodies.updated },
     deleteGroupInvite: { body: bodies.deleted },
   });
+  return { ...service, formerPaths };
 }
 
 async function toProto(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {
-  return groupInviteToProto(row, await tx.roles.find(row.roleUid));
+  return groupInviteToProto(row, await tx.table(roleKind).find(row.roleUid));
 }

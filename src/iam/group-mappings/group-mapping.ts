@@ -21,7 +21,7 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { GroupMappingRow } from "../../store/tables/identities.js";
+import { type GroupMappingRow, groupMappingKind } from "../../store/iam/group-mappings.js";
 import type { Tx } from "../../store/transaction.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
@@ -40,21 +40,17 @@ export const groupMappings = defineResource({
   type: "iam.chainguard.dev/ExternalGroupRoleMapping",
   plural: "external group role mappings",
   message: ExternalGroupRoleMappingSchema,
-  table: (tx) => tx.groupMappings,
+  kind: groupMappingKind,
   parent: {
     type: "iam.chainguard.dev/IdentityProvider",
-    onDelete: { cascade: (tx, uid) => deleteRows(tx.groupMappings, "providerUid", uid) },
+    onDelete: { cascade: (tx, uid) => deleteRows(tx.table(groupMappingKind), "providerUid", uid) },
   },
-  quota: {
-    name: "mappings",
-    createdBy: [
-      createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),
-      createsInScope(ExternalGroupRoleMappings.method.create),
-    ],
-  },
+  createdBy: [
+    createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),
+    createsInScope(ExternalGroupRoleMappings.method.create),
+  ],
   stable: StableMappingsService,
   filters: { identityProviderUid: { column: "providerUid", rule: isRequiredUid } },
-  sort: ["uid", "created_at"],
   mutable: { externalGroupId: isExternalId, roleUid: isRequiredUid, scope: isRequiredUid },
 });
 
@@ -98,13 +94,13 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       requireGrantable(caller, role, values.scope);
       const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
-      await tx.groupMappings.insert(row);
+      await tx.table(groupMappingKind).insert(row);
       return groupMappingToProto(row);
     },
 
     async deleteExternalGroupRoleMapping({ uid }, { tx }) {
       await getRow(tx, groupMappings, uid);
-      await tx.groupMappings.delete(uid);
+      await tx.table(groupMappingKind).delete(uid);
       return {};
     },
 
@@ -115,9 +111,9 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         throw invalidArgument({ field: `names[${foreign}]`, subject: "names", rule: "must be mappings of the parent" });
       const deleted: ExternalGroupRoleMapping[] = [];
       for (const uid of new Set(names)) {
-        const row = await call.tx.groupMappings.find(uid);
+        const row = await call.tx.table(groupMappingKind).find(uid);
         if (row === undefined) continue;
-        await call.tx.groupMappings.delete(uid);
+        await call.tx.table(groupMappingKind).delete(uid);
         deleted.push(groupMappingToProto(row));
       }
       return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
@@ -132,8 +128,8 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
 }
 
 async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
-  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", row.providerUid)) {
-    const other = await tx.groupMappings.find(uid);
+  for (const uid of await tx.table(groupMappingKind).findUidsWhere("providerUid", row.providerUid)) {
+    const other = await tx.table(groupMappingKind).find(uid);
     const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
     if (same && other.scope === row.scope) return true;
   }

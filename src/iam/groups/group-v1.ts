@@ -17,7 +17,7 @@ import {
 } from "../../pipeline/resource/fixed-fields.js";
 import { findsResource, getResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { GroupRow } from "../../store/tables/groups.js";
+import type { GroupRow } from "../../store/iam/groups.js";
 import { groups, groupToProto, operatorFields } from "./group.js";
 import { deleteExpiredInvites, type GroupsDeps } from "./group-v2beta1.js";
 

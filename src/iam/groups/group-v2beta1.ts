@@ -18,8 +18,11 @@ import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { groupInviteKind } from "../../store/iam/group-invites.js";
+import { type GroupRow, groupKind } from "../../store/iam/groups.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Store } from "../../store/store.js";
-import type { GroupRow } from "../../store/tables/groups.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { createGroups, findOrganisationDomain, groups, groupToProto } from "./group.js";
 
@@ -72,7 +75,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
-      await tx.groups.insert(row);
+      await tx.table(groupKind).insert(row);
       if (parent === "") await bindOwner(call, row, ids);
       return groupToProto(row);
     },
@@ -83,7 +86,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       const patch = buildPatch(groups, group, updateMask, groupToProto(before));
       if (before.verified && patch.name !== undefined && patch.name !== before.name) throw renameError();
       if (Object.keys(patch).length === 0) return groupToProto(before);
-      const row = await tx.groups.update(uid, patch, startMs);
+      const row = await tx.table(groupKind).update(uid, patch, startMs);
       if (row === undefined) throw notFound(groups, uid);
       return groupToProto(row);
     },
@@ -95,7 +98,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
         await guardDelete(definitions, groups, uid, tx, startMs);
         await cascadeDelete(definitions, groups, uid, tx);
         await tx.accessRequests.deleteOf(uid);
-        await tx.groups.delete(row.uid);
+        await tx.table(groupKind).delete(row.uid);
         return {};
       },
     }),
@@ -140,8 +143,8 @@ export async function deleteExpiredInvites(uid: string, nowMs: number, store: Pi
   let total = 0;
   do {
     deleted = await store.write(async (tx) => {
-      const uids = await tx.groupInvites.findByExpiry(uid, nowMs, "expired", MAX_DELETED);
-      for (const one of uids) await tx.groupInvites.delete(one);
+      const uids = await tx.table(groupInviteKind).findByExpiry(uid, nowMs, "expired", MAX_DELETED);
+      for (const one of uids) await tx.table(groupInviteKind).delete(one);
       return uids.length;
     });
     total += deleted;
@@ -155,7 +158,7 @@ async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   const { tx } = call;
   const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
-  if ((await tx.groups.find(parent)) === undefined) {
+  if ((await tx.table(groupKind).find(parent)) === undefined) {
     throw notFoundOrDenied(caller, parent, notFound(groups, parent), "groups.create");
   }
   if (depthOf(parent) >= MAX_GROUP_DEPTH) {
@@ -171,13 +174,13 @@ async function bindOwner({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids
 
 async function getOrganisation(call: UnaryCall): Promise<GroupRow> {
   const domain = await findDomain(call);
-  const verified = domain === undefined ? undefined : await call.tx.groups.findVerifiedRoot(domain);
+  const verified = domain === undefined ? undefined : await call.tx.table(groupKind).findVerifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }
 
 async function findDomain({ tx, caller }: UnaryCall): Promise<string | undefined> {
-  return findOrganisationDomain((await tx.identities.find(caller.uid))?.email ?? "");
+  return findOrganisationDomain((await tx.table(identityKind).find(caller.uid))?.email ?? "");
 }
 
 // Every cause has the same text, so that callers cannot tell whether the organisation exists.
@@ -197,7 +200,7 @@ async function requireRootCreation(rule: RootCreation, { caller, tx }: UnaryCall
   if (!isPerson)
     throw notPermitted("root groups are created by people only, who signed in at a login provider of the service");
   if (!caller.unlimited) throw notPermitted("root groups are created with a token that is not limited");
-  if (rule === "owners" && !(await tx.roleBindings.hasRoleAtRoot(caller.uid, owner))) {
+  if (rule === "owners" && !(await tx.table(roleBindingKind).hasRoleAtRoot(caller.uid, owner))) {
     throw notPermitted("root groups are created by people who own one only");
   }
 }

@@ -11,7 +11,7 @@ import { defineResource } from "../../pipeline/resource/define.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { GroupRow } from "../../store/tables/groups.js";
+import { type GroupRow, groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 
 /** The capability to create a group below another. */
@@ -28,17 +28,13 @@ export const groups = defineResource({
   plural: "groups",
   type: "iam.chainguard.dev/Group",
   message: GroupSchema,
-  table: (tx) => tx.groups,
+  kind: groupKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.groups.hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => tx.table(groupKind).hasChildren(uid) },
   },
-  quota: {
-    name: "groups",
-    createdBy: [creates(GroupsService.method.createGroup, findAddition), creates(Groups.method.create, findAddition)],
-  },
+  createdBy: [creates(GroupsService.method.createGroup, findAddition), creates(Groups.method.create, findAddition)],
   stable: StableGroupsService,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription },
   fixed: operatorFields,
 });

@@ -2,6 +2,8 @@
 // of an identity away: it deletes the identity where that is short, and marks it otherwise. Further units delete the
 // bindings, and the last one the row. What a process that ended left behind, a background job deletes.
 import { unavailable } from "../../kernel/errors.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotSoleOwner } from "../rights.js";
@@ -25,7 +27,7 @@ export async function beginDeletion(tx: Tx, uid: string, nowMs: number): Promise
   await requireNotSoleOwner(tx, uid);
   if (!uid.includes("/")) await notePersonDeleted(tx, uid, nowMs);
   if (await deletePart(tx, uid)) return true;
-  await tx.identities.markDeleted(uid, nowMs);
+  await tx.table(identityKind).markDeleted(uid, nowMs);
   return false;
 }
 
@@ -42,11 +44,11 @@ function deletedKey(uid: string): string {
 
 // Deletes some of the bindings of an identity, and the identity with the last of them.
 async function deletePart(tx: Tx, uid: string): Promise<boolean> {
-  const bindings = await tx.roleBindings.findByIdentity(uid, MAX_DELETED + 1);
-  for (const binding of bindings.slice(0, MAX_DELETED)) await tx.roleBindings.delete(binding.uid);
+  const bindings = await tx.table(roleBindingKind).findByIdentity(uid, MAX_DELETED + 1);
+  for (const binding of bindings.slice(0, MAX_DELETED)) await tx.table(roleBindingKind).delete(binding.uid);
   if (bindings.length > MAX_DELETED) return false;
   await tx.refreshTokens.deleteOf(uid);
-  await tx.identities.delete(uid);
+  await tx.table(identityKind).delete(uid);
   return true;
 }
 
@@ -57,7 +59,7 @@ async function deletePart(tx: Tx, uid: string): Promise<boolean> {
  * @throws ApiError UNAVAILABLE
  */
 export async function requireNotInDeletion(tx: Tx, uid: string, nowMs: number): Promise<void> {
-  if (await tx.identities.isMarked(uid)) throw unavailable("this account is being deleted", RETRY_MS);
+  if (await tx.table(identityKind).isMarked(uid)) throw unavailable("this account is being deleted", RETRY_MS);
   const { expireTimeMs = 0 } = (await tx.tickets.find("deleted", deletedKey(uid))) ?? {};
   const waitMs = expireTimeMs - nowMs;
   // After the clock was set back, the ticket would hold for longer.
@@ -86,7 +88,7 @@ export async function finishDeletions({ read, write }: Pick<Store, "read" | "wri
 
 function continueDeletion(write: Store["write"], uid: string): Promise<boolean> {
   // Another process may have deleted it, and the person may have registered again.
-  return write(async (tx) => !(await tx.identities.isMarked(uid)) || (await deletePart(tx, uid)));
+  return write(async (tx) => !(await tx.table(identityKind).isMarked(uid)) || (await deletePart(tx, uid)));
 }
 
 /**
@@ -101,7 +103,7 @@ export async function deleteMarked(
 ): Promise<number> {
   let deleted = 0;
   for (;;) {
-    const uids = await read((tx) => tx.identities.findMarked(MAX_READ));
+    const uids = await read((tx) => tx.table(identityKind).findMarked(MAX_READ));
     for (const uid of uids) {
       let isDone = false;
       while (!isDone) {

@@ -12,13 +12,13 @@ import { timestampOf } from "../../kernel/time.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { isSameMessage } from "../../pipeline/resource/located-values.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { Store } from "../../store/store.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
 import { groups } from "../groups/group.js";
 import { requireRightsOf } from "../rights.js";
 import { beginDeletion, finishDeletion } from "./deletion.js";
@@ -41,6 +41,12 @@ export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"
 }
 
 const bodies = defineBodies(identityView, findsResource(identities, identityToProto));
+
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [
+  { current: "/identities:lookupIdentity", former: "/identities/lookup" },
+  { current: "/identities:updateIdentityMetadata", former: "/identities/metadata" },
+];
 
 export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }: IdentityDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
@@ -73,7 +79,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
-      await tx.identities.insert(row);
+      await tx.table(identityKind).insert(row);
       return identityToProto(row);
     },
 
@@ -84,7 +90,8 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       // Nobody but the person gets here: people are in no group.
       if (parentOf(uid) === undefined) {
         const { name } = buildPatch(ownIdentity, identity, updateMask, identityToProto(before));
-        const row = name === undefined ? before : await tx.identities.update(uid, chooseName(before, name), startMs);
+        const row =
+          name === undefined ? before : await tx.table(identityKind).update(uid, chooseName(before, name), startMs);
         return identityToProto(row ?? before);
       }
       const { columns, members } = separateMembers(
@@ -96,7 +103,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       if (changed) await requireRightsOf(call, uid);
       const patch = { ...columns, ...changed };
       if (Object.keys(patch).length === 0) return identityToProto(before);
-      return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
+      return identityToProto((await tx.table(identityKind).update(uid, patch, startMs)) ?? before);
     },
 
     async deleteIdentity({ uid }, call) {
@@ -113,11 +120,11 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       const before = await getRow(tx, identities, caller.uid);
       const metadata = patchMetadata(before.metadata, identityMetadata, updateMask);
       if (metadata === undefined) return metadataToProto(before);
-      const row = await tx.identities.update(caller.uid, { metadata }, startMs);
+      const row = await tx.table(identityKind).update(caller.uid, { metadata }, startMs);
       return metadataToProto(row ?? before);
     },
   };
-  return serve(IdentitiesService, handlers, {
+  const service = serve(IdentitiesService, handlers, {
     getIdentity: { ownIdentity: true },
     createIdentity: { body: bodies.created },
     updateIdentity: { body: bodies.updated, ownIdentity: true },
@@ -125,6 +132,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
     // Metadata that only its person sees.
     updateIdentityMetadata: { body: "none" },
   });
+  return { ...service, formerPaths };
 }
 
 type StoredRelationship = Pick<IdentityRow, "relation" | "relationship">;

@@ -19,7 +19,7 @@ import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isAnything, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import {
   areStaticKeys,
@@ -45,18 +45,14 @@ export const identities = defineResource({
   type: "iam.chainguard.dev/Identity",
   plural: "identities",
   message: IdentitySchema,
-  table: (tx) => tx.identities,
+  kind: identityKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.identities.hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => tx.table(identityKind).hasChildren(uid) },
   },
-  quota: {
-    name: "identities",
-    createdBy: [createsInScope(IdentitiesService.method.createIdentity), createsInScope(Identities.method.create)],
-  },
+  createdBy: [createsInScope(IdentitiesService.method.createIdentity), createsInScope(Identities.method.create)],
   stable: StableIdentitiesService,
   filters: { relationshipType: { column: "relation" } },
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isName,
     description: isDescription,
@@ -135,9 +131,11 @@ export function isHostIdentity({ uid, issuer }: Pick<IdentityRow, "uid" | "issue
 
 /** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
-  if ((await tx.identities.find(ANONYMOUS_UID)) !== undefined) return;
+  if ((await tx.table(identityKind).find(ANONYMOUS_UID)) !== undefined) return;
   const description = "Everybody, without credentials (built-in)";
-  await tx.identities.insert(buildStandaloneIdentity(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
+  await tx
+    .table(identityKind)
+    .insert(buildStandaloneIdentity(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Change } from "../../kernel/audit-body.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { LEEWAY_S, MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
 import { describeChange } from "../../pipeline/body.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { identityToProto, identityView } from "./identity.js";
 
@@ -44,7 +44,7 @@ export async function revokeAllTokens(tx: Tx, before: IdentityRow, nowMs: number
   const revokeTimeMs = Math.max(await tx.jobs.nowMs(), before.revokeTimeMs + 1);
   // Servers of versions before compare whole seconds alone.
   const notBefore = Math.max(before.notBefore, Math.floor(revokeTimeMs / 1000) + 1);
-  const identity = await tx.identities.update(before.uid, { revokeTimeMs, notBefore }, nowMs);
+  const identity = await tx.table(identityKind).update(before.uid, { revokeTimeMs, notBefore }, nowMs);
   return { identity: identity ?? before, endedSessions: await tx.refreshTokens.deleteOf(before.uid) };
 }
 
@@ -53,7 +53,7 @@ export async function revokeAllTokens(tx: Tx, before: IdentityRow, nowMs: number
  * nodes do not decide which was first.
  */
 export async function readInviteTimeMs(tx: Tx, identityUid: string): Promise<number> {
-  const revokeTimeMs = (await tx.identities.find(identityUid))?.revokeTimeMs ?? 0;
+  const revokeTimeMs = (await tx.table(identityKind).find(identityUid))?.revokeTimeMs ?? 0;
   return Math.max(await tx.jobs.nowMs(), revokeTimeMs + 1);
 }
 
@@ -88,5 +88,5 @@ export async function revokeOneToken(
   }
   const expireTimeMs = Math.max(nowMs, await tx.jobs.nowMs()) + KEPT_MS;
   await tx.revokedTokens.insert({ identityUid, tokenId, expireTimeMs });
-  return tx.identities.update(identityUid, {}, nowMs);
+  return tx.table(identityKind).update(identityUid, {}, nowMs);
 }

@@ -10,7 +10,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import { identities } from "./identity.js";
 import { describeIdentityUpdate, IDENTITY_UPDATED, revokeAllTokens, revokeOneToken } from "./revocation.js";
 
@@ -30,7 +30,7 @@ export function tokensV1() {
 
     async revokePersonTokens({ identityProvider, uid, tokenId }, call) {
       assertTokenId(tokenId);
-      const row = await call.tx.identities.find(uid);
+      const row = await call.tx.table(identityKind).find(uid);
       if (row?.providerUid !== identityProvider) throw notFound(identities, uid);
       // People are in no group. What is done to those of a provider is in the audit log of its organisation.
       return withOutcome(await revoke(row, tokenId, call), { subjectUid: identityProvider });

@@ -21,8 +21,10 @@ import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resour
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
+import { groupMappingKind } from "../../store/iam/group-mappings.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { type IdentityProviderRow, identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Store } from "../../store/store.js";
-import type { IdentityProviderRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { finishDeletions } from "../identities/deletion.js";
@@ -82,7 +84,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
-      await tx.identityProviders.insert(row);
+      await tx.table(identityProviderKind).insert(row);
       return identityProviderToProto(row, startMs);
     },
 
@@ -107,7 +109,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         row.sealedSecret = keeps ? before.sealedSecret : await sealSecret(tx, before.uid, oidc.clientSecret);
         requireProof(oidc, row.sealedSecret);
       }
-      await tx.identityProviders.replace(row);
+      await tx.table(identityProviderKind).replace(row);
       return identityProviderToProto(row, startMs);
     },
 
@@ -119,10 +121,10 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
         const { groupUid } = await getRow(tx, identityProviders, uid);
         await guardDelete(definitions, identityProviders, uid, tx, startMs);
-        await tx.identities.markDeletedOf(uid, startMs);
+        await tx.table(identityKind).markDeletedOf(uid, startMs);
         await requireOwner(tx, groupUid);
         await cascadeDelete(definitions, identityProviders, uid, tx);
-        await tx.identityProviders.delete(uid);
+        await tx.table(identityProviderKind).delete(uid);
         call.finish = () => finishDeletions(store);
         return {};
       },
@@ -162,14 +164,14 @@ export async function deleteMappings(
   call: Pick<CallContext, "signal" | "hasChanged">,
 ): Promise<true> {
   const provider = await store.read(async (tx) => {
-    const row = await tx.identityProviders.find(providerUid);
+    const row = await tx.table(identityProviderKind).find(providerUid);
     if (row !== undefined) await requireOwner(tx, row.groupUid, providerUid);
     return row;
   });
   if (provider === undefined) return true;
   return deleteInParts(store, call, async (tx) => {
-    const uids = await tx.groupMappings.findUidsWhere("providerUid", providerUid, MAX_DELETED);
-    for (const uid of uids) await tx.groupMappings.delete(uid);
+    const uids = await tx.table(groupMappingKind).findUidsWhere("providerUid", providerUid, MAX_DELETED);
+    for (const uid of uids) await tx.table(groupMappingKind).delete(uid);
     return uids.length;
   });
 }

@@ -26,7 +26,7 @@ import {
   isPrintable,
   isRequiredUid,
 } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow, ScimState } from "../../store/tables/identities.js";
+import { type IdentityProviderRow, identityProviderKind, type ScimState } from "../../store/iam/identity-providers.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
@@ -59,20 +59,16 @@ export const identityProviders = defineResource({
   type: "iam.chainguard.dev/IdentityProvider",
   plural: "identity providers",
   message: IdentityProviderSchema,
-  table: (tx) => tx.identityProviders,
+  kind: identityProviderKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.identityProviders, "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => hasRows(tx.table(identityProviderKind), "groupUid", uid) },
   },
-  quota: {
-    name: "providers",
-    createdBy: [
-      createsInScope(IdentityProvidersService.method.createIdentityProvider),
-      createsInScope(IdentityProviders.method.create),
-    ],
-  },
+  createdBy: [
+    createsInScope(IdentityProvidersService.method.createIdentityProvider),
+    createsInScope(IdentityProviders.method.create),
+  ],
   stable: StableIdentityProvidersService,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
   fixed: { "oidc.correlationRule": immutable() },
 });

@@ -9,7 +9,8 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { IdentityProviderRow, ScimState } from "../../store/tables/identities.js";
+import { type IdentityProviderRow, identityProviderKind, type ScimState } from "../../store/iam/identity-providers.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import { identityProviders } from "./identity-provider.js";
 
 const owner = builtinRoleUid("owner");
@@ -46,7 +47,7 @@ async function getProvider(uid: string, call: UnaryCall): Promise<IdentityProvid
 // Every change sets a new etag, so that two administrators do not overwrite each other.
 async function storeState(row: IdentityProviderRow, state: ScimState, { tx, startMs }: UnaryCall): Promise<ScimState> {
   const scim = { ...state, etag: randomBytes(8).toString("hex") };
-  await tx.identityProviders.replace({ ...row, scim, updateTimeMs: startMs });
+  await tx.table(identityProviderKind).replace({ ...row, scim, updateTimeMs: startMs });
   return scim;
 }
 
@@ -61,6 +62,6 @@ function requireEtag(scim: ScimState, etag: string): void {
 
 // A directory may remove a person by mistake, so one owner must be left.
 async function requireTwoOwners(row: IdentityProviderRow, { tx }: UnaryCall): Promise<void> {
-  if ((await tx.roleBindings.countHolders(rootOf(row.uid), owner)) >= 2) return;
+  if ((await tx.table(roleBindingKind).countHolders(rootOf(row.uid), owner)) >= 2) return;
   throw failedPrecondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
 }

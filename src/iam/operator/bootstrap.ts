@@ -2,6 +2,8 @@ import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, hostOwnerUid, type Ids, personUid } from "../../kernel/ids.js";
 import { describeChange } from "../../pipeline/body.js";
 import { isName } from "../../pipeline/resource/rules.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { identityKind } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { groupInviteToProto, groupInviteView } from "../group-invites/group-invite.js";
 import { requireNotInDeletion } from "../identities/deletion.js";
@@ -45,12 +47,12 @@ export async function bootstrap(
 ): Promise<BootstrapResult> {
   const broken = isName(org, "org");
   if (broken !== undefined) throw invalidArgument({ ...broken, field: "org" });
-  if ((await tx.groups.findRootsNamed(org, 1)).length > 0) {
+  if ((await tx.table(groupKind).findRootsNamed(org, 1)).length > 0) {
     throw failedPrecondition("ALREADY_BOOTSTRAPPED", `a root group named ${org} exists already`);
   }
   const times = { createTimeMs: nowMs, updateTimeMs: nowMs };
   const group = ids.newUid();
-  await tx.groups.insert({
+  await tx.table(groupKind).insert({
     uid: group,
     parentUid: null,
     name: org,
@@ -62,9 +64,9 @@ export async function bootstrap(
     ...times,
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : hostOwnerUid(group);
-  if ((await tx.identities.find(identity)) === undefined) {
+  if ((await tx.table(identityKind).find(identity)) === undefined) {
     await requireNotInDeletion(tx, identity, nowMs);
-    await tx.identities.insert(
+    await tx.table(identityKind).insert(
       buildStandaloneIdentity(nowMs, {
         uid: identity,
         name: "owner",

@@ -3,8 +3,9 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { GroupRow } from "../../store/tables/groups.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import { type GroupRow, groupKind } from "../../store/iam/groups.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { isHostIdentity } from "../identities/identity.js";
@@ -42,12 +43,12 @@ export interface MemberPage {
 
 /** Lists organisations in the order of their uids. */
 export async function listOrganisations(tx: Tx, { after, limit }: MemberPage): Promise<Organisation[]> {
-  return addOwners(tx, await tx.groups.listRoots(after, limit));
+  return addOwners(tx, await tx.table(groupKind).listRoots(after, limit));
 }
 
 /** Finds the organisations of a name. Several may share it, because only verified names are unique. */
 export async function findOrganisations(tx: Tx, name: string): Promise<Organisation[]> {
-  return addOwners(tx, await tx.groups.findRootsNamed(name, MAX_NAMESAKES));
+  return addOwners(tx, await tx.table(groupKind).findRootsNamed(name, MAX_NAMESAKES));
 }
 
 /**
@@ -57,7 +58,7 @@ export async function findOrganisations(tx: Tx, name: string): Promise<Organisat
  */
 export async function resolveOrganisation(tx: Tx, org: string): Promise<string> {
   if (isUidp(org)) return (await getRow(tx, groups, org)).uid;
-  const [found, ...others] = await tx.groups.findRootsNamed(org, MAX_NAMESAKES);
+  const [found, ...others] = await tx.table(groupKind).findRootsNamed(org, MAX_NAMESAKES);
   if (found !== undefined && others.length === 0) return found.uid;
   const rule =
     found === undefined
@@ -69,7 +70,7 @@ export async function resolveOrganisation(tx: Tx, org: string): Promise<string> 
 /** Lists the identities that are in an organisation or bound in it, in the order of their uids. */
 export async function listMembers(tx: Tx, rootUid: string, { after, limit }: MemberPage): Promise<Member[]> {
   const listed: Member[] = [];
-  for (const uid of await tx.roleBindings.listMembers(rootUid, after, limit)) {
+  for (const uid of await tx.table(roleBindingKind).listMembers(rootUid, after, limit)) {
     listed.push(await readMember(tx, uid, rootUid));
   }
   return listed;
@@ -79,7 +80,7 @@ async function addOwners(tx: Tx, rows: readonly GroupRow[]): Promise<Organisatio
   const listed: Organisation[] = [];
   for (const row of rows) {
     const owners: Member[] = [];
-    for (const uid of await tx.roleBindings.findHolders(row.uid, builtinRoleUid("owner"), MAX_OWNERS)) {
+    for (const uid of await tx.table(roleBindingKind).findHolders(row.uid, builtinRoleUid("owner"), MAX_OWNERS)) {
       owners.push(await readMember(tx, uid, row.uid));
     }
     listed.push({ row, owners });
@@ -95,11 +96,11 @@ function findKind(uid: string, row: IdentityRow | undefined): MemberKind {
 }
 
 async function readMember(tx: Tx, uid: string, rootUid: string): Promise<Member> {
-  const row = await tx.identities.find(uid);
+  const row = await tx.table(identityKind).find(uid);
   return {
     uid,
     row,
     kind: findKind(uid, row),
-    grants: await tx.roleBindings.findGrantsWithin(uid, rootUid, MAX_GRANTS),
+    grants: await tx.table(roleBindingKind).findGrantsWithin(uid, rootUid, MAX_GRANTS),
   };
 }

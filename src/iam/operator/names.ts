@@ -2,6 +2,9 @@
 // every organisation, so a name that two of them have is an error.
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidText } from "../../kernel/uidp.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { roleKind } from "../../store/iam/roles.js";
 import type { ListedTable } from "../../store/lists/listed-table.js";
 import type { ListedRow } from "../../store/lists/resource.js";
 import type { Tx } from "../../store/transaction.js";
@@ -16,8 +19,9 @@ type Find = (tx: Tx, text: string) => Promise<readonly string[]>;
 
 const finders: Readonly<Record<NamedKind, Find>> = {
   group: findGroups,
-  identity: (tx, text) => (text.includes("@") ? findPeople(tx, text) : findInGroup(tx, tx.identities, text)),
-  role: (tx, text) => (text.includes("/") ? findInGroup(tx, tx.roles, text) : findRolesOutsideGroups(tx, text)),
+  identity: (tx, text) => (text.includes("@") ? findPeople(tx, text) : findInGroup(tx, tx.table(identityKind), text)),
+  role: (tx, text) =>
+    text.includes("/") ? findInGroup(tx, tx.table(roleKind), text) : findRolesOutsideGroups(tx, text),
 };
 
 const hints: Readonly<Record<NamedKind, string>> = {
@@ -46,10 +50,10 @@ export async function resolveName(tx: Tx, kind: NamedKind, text: string, field: 
 
 async function findGroups(tx: Tx, path: string): Promise<string[]> {
   const [root = "", ...rest] = path.split("/");
-  let uids = (await tx.groups.findRootsNamed(root, MAX_NAMESAKES)).map(({ uid }) => uid);
+  let uids = (await tx.table(groupKind).findRootsNamed(root, MAX_NAMESAKES)).map(({ uid }) => uid);
   for (const name of rest) {
     const below: string[] = [];
-    for (const uid of uids) below.push(...(await tx.groups.findChildrenNamed(uid, name, MAX_NAMESAKES)));
+    for (const uid of uids) below.push(...(await tx.table(groupKind).findChildrenNamed(uid, name, MAX_NAMESAKES)));
     uids = below;
   }
   return uids;
@@ -70,14 +74,14 @@ async function findInGroup<Row extends ListedRow>(
 }
 
 async function findRolesOutsideGroups(tx: Tx, name: string): Promise<string[]> {
-  return (await tx.roles.listOutsideGroups()).filter((role) => role.name === name).map(({ uid }) => uid);
+  return (await tx.table(roleKind).listOutsideGroups()).filter((role) => role.name === name).map(({ uid }) => uid);
 }
 
 // Workloads have no address. An identity that is being deleted keeps its row.
 async function findPeople(tx: Tx, email: string): Promise<string[]> {
   const uids: string[] = [];
-  for (const uid of await tx.identities.findUidsWhere("email", email, MAX_NAMESAKES)) {
-    if ((await tx.identities.find(uid)) !== undefined) uids.push(uid);
+  for (const uid of await tx.table(identityKind).findUidsWhere("email", email, MAX_NAMESAKES)) {
+    if ((await tx.table(identityKind).find(uid)) !== undefined) uids.push(uid);
   }
   return uids;
 }

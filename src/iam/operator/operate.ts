@@ -7,8 +7,8 @@ import type { Ids } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { GroupPatch } from "../../store/iam/groups.js";
-import type { GroupRow } from "../../store/tables/groups.js";
+import { type GroupPatch, type GroupRow, groupKind } from "../../store/iam/groups.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups, groupToProto } from "../groups/group.js";
 import { groupView } from "../groups/group-v2beta1.js";
@@ -56,12 +56,12 @@ export async function verifyGroup(
   const notVerifiable = (rule: string) => failedPrecondition("GROUP_NOT_VERIFIABLE", rule);
   if (row.parentUid !== null) throw notVerifiable("only a root group can be verified");
   if (!DOMAIN.test(row.name)) throw notVerifiable("a verified group must be named like a domain, such as example.org");
-  const namesake = await tx.groups.findVerifiedRoot(row.name);
+  const namesake = await tx.table(groupKind).findVerifiedRoot(row.name);
   if (namesake !== undefined && namesake.uid !== uid) throw notVerifiable("another verified group has this name");
   const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: parseKind(kind) }) };
   const recorded = await tx.registry.findName(uid);
   if (recorded === undefined) await recordRegistryName(tx, row, options);
-  const verified = (await tx.groups.update(uid, patch, context.nowMs)) ?? row;
+  const verified = (await tx.table(groupKind).update(uid, patch, context.nowMs)) ?? row;
   const change = describeChange(groupView, { before: groupToProto(row), after: groupToProto(verified) });
   await auditOnHost(tx, { type: "dev.chainguard.api.iam.group.updated.v1", subjectUid: uid, change }, context);
   return recorded === undefined ? row.name : undefined;
@@ -74,7 +74,7 @@ async function recordRegistryName(
   { keepUidPulls = false, reuseRegistryName = false }: RegistryNameOptions,
 ): Promise<void> {
   const holder = (await tx.registry.findByName(name))?.groupUid;
-  if (holder !== undefined && (await tx.groups.find(holder)) !== undefined) {
+  if (holder !== undefined && (await tx.table(groupKind).find(holder)) !== undefined) {
     throw failedPrecondition("REGISTRY_NAME", `${name} is the name of the group ${holder} in the registry`);
   }
   if (holder !== undefined && !reuseRegistryName) {
@@ -157,7 +157,7 @@ export async function bindIdentity(
  */
 export async function unbindIdentity(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
   const row = await getRow(tx, roleBindings, uid);
-  await tx.roleBindings.delete(uid);
+  await tx.table(roleBindingKind).delete(uid);
   await requireOwner(tx, row.groupUid);
   const change = describeChange(roleBindingView, { before: roleBindingToProto(row) });
   await auditOnHost(

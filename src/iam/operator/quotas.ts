@@ -9,7 +9,7 @@ import {
   type QuotaLimits,
 } from "../../kernel/quotas.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { GroupRow } from "../../store/tables/groups.js";
+import { type GroupRow, groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { auditOnHost, type HostContext } from "./operate.js";
@@ -60,7 +60,7 @@ export async function setQuotas(
     if (limit === undefined) delete kept[quota];
     else kept[quota] = limit;
   }
-  await tx.groups.update(root, { resourceLimits: kept }, nowMs);
+  await tx.table(groupKind).update(root, { resourceLimits: kept }, nowMs);
   const change = { type: QUOTA_SET, before, after: kept };
   await auditOnHost(tx, { type: QUOTA_SET, subjectUid: root, change }, { ids, nowMs });
 }

@@ -5,7 +5,8 @@ import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import { describeChange } from "../../pipeline/body.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
-import type { RoleBindingRow, RoleRow } from "../../store/tables/roles.js";
+import { type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { builtinRoles, isOperatorRole } from "../roles/builtin-roles.js";
 import { buildCapabilitySet, isCapabilityName, parseCapabilities } from "../roles/capability-names.js";
@@ -48,7 +49,7 @@ export async function createOperatorRole(
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
   };
-  await tx.roles.insert(row);
+  await tx.table(roleKind).insert(row);
   const change = describeChange(roleView, { after: roleToProto(row) });
   await auditOnHost(
     tx,
@@ -67,8 +68,8 @@ export interface OperatorRole {
 /** Lists the operator roles, in the order of uids. */
 export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
   const listed: OperatorRole[] = [];
-  for (const row of await tx.roles.listOutsideGroups()) {
-    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.roleBindings.findByRole(row.uid) });
+  for (const row of await tx.table(roleKind).listOutsideGroups()) {
+    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.table(roleBindingKind).findByRole(row.uid) });
   }
   return listed;
 }
@@ -79,14 +80,14 @@ export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
  * @throws ApiError NOT_FOUND, also for any other role, or FAILED_PRECONDITION while it is bound.
  */
 export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  const row = await tx.roles.find(uid);
+  const row = await tx.table(roleKind).find(uid);
   if (!isOperatorRole(uid) || row === undefined) {
     throw notFound(roles, uid, `there is no operator role ${uid}`);
   }
-  if (await tx.roleBindings.isBound(uid)) {
+  if (await tx.table(roleBindingKind).isBound(uid)) {
     throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
   }
-  await tx.roles.delete(uid);
+  await tx.table(roleKind).delete(uid);
   const change = describeChange(roleView, { before: roleToProto(row) });
   await auditOnHost(tx, { type: "dev.chainguard.api.iam.roles.deleted.v1", subjectUid: uid, change }, { ids, nowMs });
 }

@@ -4,8 +4,11 @@ import { ApiError, notPermitted, permissionDenied } from "../../kernel/errors.js
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
-import type { GroupInviteRow, RoleRow } from "../../store/tables/roles.js";
+import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isHostIdentity } from "../identities/identity.js";
 import { isInviteRevoked } from "../identities/revocation.js";
@@ -45,8 +48,8 @@ const USED_MS = 30 * 24 * 60 * 60 * 1000;
 export async function requireInvite(tx: Tx, code: string, nowMs: number): Promise<GroupInviteRow> {
   const parsed = parseInviteCode(code);
   if (parsed === undefined) throw inviteDenied();
-  const [uid] = await tx.groupInvites.findUidsWhere("keyId", parsed.keyId, 1);
-  const invite = uid === undefined ? undefined : await tx.groupInvites.find(uid);
+  const [uid] = await tx.table(groupInviteKind).findUidsWhere("keyId", parsed.keyId, 1);
+  const invite = uid === undefined ? undefined : await tx.table(groupInviteKind).find(uid);
   const hash = createHash("sha256").update(parsed.secret).digest();
   // An absent invite is compared as well, so that the time of the response does not show whether it exists.
   const isRight = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
@@ -88,7 +91,7 @@ export async function requireAcceptable(
   if (invite.email !== "" && !isSameAddress(invite.email, identity.email)) {
     throw notPermitted("this invite is for an e-mail address that your login provider has not confirmed to be yours");
   }
-  const role = await tx.roles.find(invite.roleUid);
+  const role = await tx.table(roleKind).find(invite.roleUid);
   if (role === undefined) throw inviteDenied();
   await requireInviterRights(tx, invite, role, nowMs);
   return role;
@@ -118,12 +121,12 @@ export async function acceptInvite(
 ): Promise<void> {
   await requireAcceptable(tx, invite, identity, context.nowMs);
   const { groupUid, roleUid } = invite;
-  if ((await tx.roleBindings.findSame(groupUid, identity.uid, roleUid)) === undefined) {
+  if ((await tx.table(roleBindingKind).findSame(groupUid, identity.uid, roleUid)) === undefined) {
     await insertBinding(tx, groupUid, { identityUid: identity.uid, roleUid }, context, { accepted: true });
   }
   if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid);
   if (!invite.singleUse) return;
-  await tx.groupInvites.delete(invite.uid);
+  await tx.table(groupInviteKind).delete(invite.uid);
   const hash = usedKey(groupUid, invite.codeHash);
   await tx.tickets.put({ hash, kind: "used-invite", data: {}, expireTimeMs: context.nowMs + USED_MS });
 }
@@ -168,9 +171,9 @@ export async function previewInvite(
 ): Promise<InvitePreview> {
   const role = await requireAcceptable(tx, invite, invitee, nowMs);
   const { name, description, capabilities } = role;
-  const inviter = await tx.identities.find(invite.createdBy);
-  const root = await tx.groups.find(rootOf(invite.groupUid));
-  const group = await tx.groups.find(invite.groupUid);
+  const inviter = await tx.table(identityKind).find(invite.createdBy);
+  const root = await tx.table(groupKind).find(rootOf(invite.groupUid));
+  const group = await tx.table(groupKind).find(invite.groupUid);
   return {
     invitedBy: {
       uid: invite.createdBy,
@@ -186,7 +189,7 @@ export async function previewInvite(
 
 async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRow, nowMs: number): Promise<void> {
   const { createdBy, groupUid } = invite;
-  const identity = await tx.identities.find(createdBy);
+  const identity = await tx.table(identityKind).find(createdBy);
   // The revocation of an identity revokes its invites as well as its tokens.
   if (identity === undefined || isInviteRevoked(identity, invite.createTimeMs)) throw inviteDenied();
   const seconds = Math.floor(nowMs / 1000);

@@ -4,7 +4,9 @@ import { ApiError } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { Reservation } from "../../pipeline/resource/reservation.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { type Invitee, requireAcceptable, requireInvite } from "./accept-invite.js";
 import { derivePersonUid, parseEmail } from "./registration.js";
@@ -28,7 +30,7 @@ export async function requireRoomForLogin(tx: Tx, login: SignIn, context: RoomCo
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
   const uid = derivePersonUid(asserted);
-  const known = await tx.identities.find(uid);
+  const known = await tx.table(identityKind).find(uid);
   const isNew = known === undefined && provider !== undefined;
   if (isNew) {
     const ownerUid = rootOf(provider.uid);
@@ -55,7 +57,7 @@ export async function requireRoomForInvite(
 ): Promise<void> {
   const invite = await findAcceptableInvite(tx, code, person, nowMs);
   if (invite === undefined) return;
-  if (await tx.roleBindings.findSame(invite.groupUid, person.uid, invite.roleUid)) return;
+  if (await tx.table(roleBindingKind).findSame(invite.groupUid, person.uid, invite.roleUid)) return;
   const rootUid = rootOf(invite.groupUid);
   await quotas.requireRoom(tx, { kind: "bindings", ownerUid: rootUid, most: besides + 1 }, reservation);
   await quotas.requireRoom(

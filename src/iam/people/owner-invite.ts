@@ -3,7 +3,7 @@
 // that a login provider of the service has confirmed counts, never one that the provider of an organisation states.
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
+import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
 import type { Tx } from "../../store/transaction.js";
 import { createInviteCode, isEmail } from "../group-invites/group-invite.js";
 import { type Invitee, isSameAddress, lowerCaseAscii, mayAccept } from "./accept-invite.js";
@@ -57,7 +57,7 @@ export async function inviteOwner(
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
   };
-  await tx.groupInvites.insert(invite);
+  await tx.table(groupInviteKind).insert(invite);
   const data: Awaited = { invite: invite.uid, ...(issuer !== undefined && { issuer }) };
   await tx.tickets.put({ hash, kind: "owner-invite", data, expireTimeMs: invite.expireTimeMs });
   return invite;
@@ -86,7 +86,7 @@ async function findAwaited(tx: Tx, email: string, nowMs: number) {
   const ticket = await tx.tickets.find("owner-invite", keyOf(email));
   if (ticket === undefined || ticket.expireTimeMs <= nowMs) return undefined;
   const { invite: uid, issuer } = ticket.data as Awaited;
-  const invite = await tx.groupInvites.find(uid);
+  const invite = await tx.table(groupInviteKind).find(uid);
   if (invite === undefined || invite.expireTimeMs <= nowMs || !isSameAddress(invite.email, email)) return undefined;
   return { invite, issuer };
 }

@@ -7,7 +7,8 @@ import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
-import type { HydratedBinding } from "../../store/iam/role-bindings.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { type HydratedBinding, roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
 import { roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
@@ -30,7 +31,7 @@ export function isPerson(identityUid: string): boolean {
  */
 export async function isPendingFor(tx: Tx, identityUid: string, group: string, createdBy: string): Promise<boolean> {
   if (!isPerson(identityUid) || identityUid === createdBy) return false;
-  return !(await tx.roleBindings.hasAccepted(identityUid, rootOf(group)));
+  return !(await tx.table(roleBindingKind).hasAccepted(identityUid, rootOf(group)));
 }
 
 /** A binding as its own person sees it. */
@@ -42,7 +43,7 @@ export interface OwnBinding extends HydratedBinding {
 /** Adds the organisation of its group to a binding. */
 export async function addOrganisation(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
   const uid = rootOf(row.groupUid);
-  const root = await tx.groups.find(uid);
+  const root = await tx.table(groupKind).find(uid);
   return { ...row, organisation: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
 }
 
@@ -59,7 +60,7 @@ export async function acceptBindingsAt(
   memberUid: string,
   limit = MAX_ACCEPTED,
 ): Promise<string[]> {
-  return tx.roleBindings.accept(identityUid, rootOf(memberUid), limit);
+  return tx.table(roleBindingKind).accept(identityUid, rootOf(memberUid), limit);
 }
 
 /** The types of the audit rows of acceptances, and of bindings that their person deletes. */
@@ -71,7 +72,7 @@ export const roleBindingsView = { message: ListRoleBindingsResponseSchema, reade
 
 /** Describes bindings that were accepted, or those that were deleted before they are. */
 export async function describeBindings(tx: Tx, part: "before" | "after", uids: readonly string[]): Promise<Change> {
-  const rows = await tx.roleBindings.findHydrated(uids);
+  const rows = await tx.table(roleBindingKind).findHydrated(uids);
   return describeChange(roleBindingsView, { [part]: { roleBindings: rows.map(roleBindingToProto) } });
 }
 
@@ -84,7 +85,7 @@ export async function describeBindings(tx: Tx, part: "before" | "after", uids: r
 export async function acceptBinding(tx: Tx, identityUid: string, uid: string): Promise<OwnBinding> {
   const row = await getOwnBinding(tx, identityUid, uid, "accepting");
   // The named binding comes first, because there may be more than one unit of work accepts.
-  if (row.pending) await tx.roleBindings.acceptOne(uid);
+  if (row.pending) await tx.table(roleBindingKind).acceptOne(uid);
   await acceptBindingsAt(tx, identityUid, uid);
   return { ...(await addOrganisation(tx, row)), pending: false };
 }
@@ -98,12 +99,12 @@ export async function acceptBinding(tx: Tx, identityUid: string, uid: string): P
 export async function dropBinding(tx: Tx, identityUid: string, uid: string): Promise<void> {
   const row = await getOwnBinding(tx, identityUid, uid, "dropping");
   requireNotOperatorRole(row.roleUid, `dropping binding ${uid}`);
-  await tx.roleBindings.delete(uid);
+  await tx.table(roleBindingKind).delete(uid);
   if (row.roleUid === owner && parentOf(row.groupUid) === undefined) await requireOwner(tx, row.groupUid);
 }
 
 async function getOwnBinding(tx: Tx, identityUid: string, uid: string, action: string): Promise<HydratedBinding> {
-  const [row] = await tx.roleBindings.findHydrated([uid]);
+  const [row] = await tx.table(roleBindingKind).findHydrated([uid]);
   if (row === undefined || row.identityUid !== identityUid || !isPerson(identityUid)) {
     throw permissionDenied(`${action} ${uid}`);
   }

@@ -4,6 +4,9 @@ import type { Change } from "../../kernel/audit-body.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireOwner } from "../rights.js";
 import { roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
@@ -48,7 +51,7 @@ export interface PendingOrganisations {
 
 /** Whether any binding of a person is pending. */
 export async function hasPendingBindings(tx: Tx, identityUid: string): Promise<boolean> {
-  return (await tx.roleBindings.findPendingRoots(identityUid, 1)).length > 0;
+  return (await tx.table(roleBindingKind).findPendingRoots(identityUid, 1)).length > 0;
 }
 
 /**
@@ -61,7 +64,7 @@ export async function listPendingOrganisations(
   identityUid: string,
   except: string | undefined,
 ): Promise<PendingOrganisations> {
-  const found = await tx.roleBindings.findPendingRoots(identityUid, MAX_COUNTED + 1);
+  const found = await tx.table(roleBindingKind).findPendingRoots(identityUid, MAX_COUNTED + 1);
   const roots = found.slice(0, MAX_COUNTED).filter((root) => root !== except);
   const organisations: PendingOrganisation[] = [];
   for (const root of roots.slice(0, MAX_ORGANISATIONS)) {
@@ -74,7 +77,7 @@ export async function listPendingOrganisations(
 }
 
 async function describeOrganisation(tx: Tx, identityUid: string, root: string): Promise<PendingOrganisation> {
-  const group = await tx.groups.find(root);
+  const group = await tx.table(groupKind).find(root);
   const rows = await readPendingAt(tx, identityUid, root, MAX_BINDINGS + 1);
   const roles = [...new Set(rows.slice(0, MAX_BINDINGS).map(({ roleName }) => roleName))];
   const isMore = rows.length > MAX_BINDINGS;
@@ -90,10 +93,10 @@ async function describeOrganisation(tx: Tx, identityUid: string, root: string): 
 }
 
 async function isOnlyOwner(tx: Tx, identityUid: string, root: string): Promise<boolean> {
-  if ((await tx.roleBindings.findSame(root, identityUid, owner)) === undefined) return false;
+  if ((await tx.table(roleBindingKind).findSame(root, identityUid, owner)) === undefined) return false;
   // A person who is not registered yet does not count as a holder.
-  const self = (await tx.identities.find(identityUid)) === undefined ? 0 : 1;
-  return (await tx.roleBindings.countHolders(root, owner)) <= self;
+  const self = (await tx.table(identityKind).find(identityUid)) === undefined ? 0 : 1;
+  return (await tx.table(roleBindingKind).countHolders(root, owner)) <= self;
 }
 
 /** The decisions of a person about pending bindings, by the uid of the organisation. */
@@ -138,7 +141,7 @@ async function acceptPendingAt(tx: Tx, identityUid: string, root: string, limit:
 
 async function deletePendingAt(tx: Tx, identityUid: string, root: string, limit: number): Promise<Changes> {
   const rows = await readPendingAt(tx, identityUid, root, limit);
-  for (const { uid } of rows) await tx.roleBindings.delete(uid);
+  for (const { uid } of rows) await tx.table(roleBindingKind).delete(uid);
   if (rows.some(({ roleUid, groupUid }) => roleUid === owner && groupUid === root)) await requireOwner(tx, root);
   return rows.map((row) => {
     return { subjectUid: row.uid, change: describeChange(roleBindingView, { before: roleBindingToProto(row) }) };
@@ -147,6 +150,6 @@ async function deletePendingAt(tx: Tx, identityUid: string, root: string, limit:
 
 // The rows continue in the next organisation, so they are filtered.
 async function readPendingAt(tx: Tx, identityUid: string, root: string, limit: number) {
-  const rows = await tx.roleBindings.findByPending(identityUid, true, root, limit);
+  const rows = await tx.table(roleBindingKind).findByPending(identityUid, true, root, limit);
   return rows.filter(({ groupUid }) => rootOf(groupUid) === root);
 }

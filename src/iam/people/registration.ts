@@ -4,7 +4,8 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { IdentityProviderRow, IdentityRow } from "../../store/tables/identities.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
+import type { IdentityProviderRow } from "../../store/iam/identity-providers.js";
 import type { Tx } from "../../store/transaction.js";
 import { beginDeletion, requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity, identities } from "../identities/identity.js";
@@ -63,7 +64,7 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
     ...{ issuer, subject, ...parseEmail(asserted), providerUid: provider?.uid ?? null },
   });
   await requireNotInDeletion(tx, row.uid, nowMs);
-  await tx.identities.insert(row);
+  await tx.table(identityKind).insert(row);
   return row;
 }
 

@@ -5,8 +5,10 @@ import { failedPrecondition, notFound, notPermitted, unauthenticated } from "../
 import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
 import type { BodyView } from "../../pipeline/body.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
-import type { GroupInviteRow } from "../../store/tables/roles.js";
+import type { GroupInviteRow } from "../../store/iam/group-invites.js";
+import { groupMappingKind } from "../../store/iam/group-mappings.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
+import { identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Tx } from "../../store/transaction.js";
 import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
@@ -63,7 +65,7 @@ export async function signIn(
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
   const invite = await findInvite(tx, login, asserted, nowMs);
-  let person = await tx.identities.find(derivePersonUid(asserted));
+  let person = await tx.table(identityKind).find(derivePersonUid(asserted));
   if (person === undefined) {
     requireMayRegister(login, asserted, invite);
     person = await register(tx, asserted, nowMs);
@@ -94,7 +96,7 @@ export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Pro
   const asserted = await getAssertedIdentity(tx, request);
   const invite = await findInvite(tx, request, asserted, nowMs);
   const invitee = buildInvitee(asserted);
-  if ((await tx.identities.find(invitee.uid)) === undefined) requireMayRegister(request, asserted, invite);
+  if ((await tx.table(identityKind).find(invitee.uid)) === undefined) requireMayRegister(request, asserted, invite);
   return invite && previewInvite(tx, invite, invitee, nowMs);
 }
 
@@ -153,7 +155,7 @@ export function findMissingClaim(
  */
 export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignInResult> {
   const asserted = await getAssertedIdentity(tx, login);
-  const person = await tx.identities.find(derivePersonUid(asserted));
+  const person = await tx.table(identityKind).find(derivePersonUid(asserted));
   // The login provider has confirmed who asks, so this says nothing about others.
   if (person === undefined) {
     const rule =
@@ -177,7 +179,7 @@ export async function getAssertedIdentity(
   { issuer, subject, claims, providerUid }: Omit<SignIn, "register">,
 ): Promise<AssertedIdentity> {
   if (providerUid === undefined) return { issuer, subject, claims };
-  const provider = await tx.identityProviders.find(providerUid);
+  const provider = await tx.table(identityProviderKind).find(providerUid);
   // The provider may have been deleted, or its issuer changed, since the login began.
   if (provider === undefined) throw unauthenticated(undefined, "provider_unknown");
   if (oidcFromJson(provider.oidc).issuer !== issuer) throw unauthenticated(undefined, "token_issuer");
@@ -190,12 +192,12 @@ async function refreshPerson(
   asserted: AssertedIdentity,
   { nowMs, isPartial }: { readonly nowMs: number; readonly isPartial: boolean },
 ): Promise<IdentityRow> {
-  await tx.identities.updateLastSeen(person.uid, nowMs);
+  await tx.table(identityKind).updateLastSeen(person.uid, nowMs);
   const { email, emailUnverified } = isPartial && lacksEmail(asserted, person) ? person : parseEmail(asserted);
   // The name that the person has chosen, else that of the provider, else the one before.
   const name = findChosenName(person) || parseName(asserted) || person.name;
   if (name === person.name && email === person.email && emailUnverified === person.emailUnverified) return person;
-  return (await tx.identities.update(person.uid, { name, email, emailUnverified }, nowMs)) ?? person;
+  return (await tx.table(identityKind).update(person.uid, { name, email, emailUnverified }, nowMs)) ?? person;
 }
 
 // Without `email_verified` it is not known whether an address is confirmed, so it does not replace one that is.
@@ -211,8 +213,8 @@ async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Pro
   const groups = new Set<unknown>(Array.isArray(groupsValue) ? groupsValue : [groupsValue]);
   if (groups.size === 0) return [];
   const found: string[] = [];
-  for (const uid of await tx.groupMappings.findUidsWhere("providerUid", provider.uid)) {
-    const mapping = await tx.groupMappings.find(uid);
+  for (const uid of await tx.table(groupMappingKind).findUidsWhere("providerUid", provider.uid)) {
+    const mapping = await tx.table(groupMappingKind).find(uid);
     if (mapping !== undefined && groups.has(mapping.externalGroupId)) found.push(uid);
   }
   if (found.length <= MAX_MAPPINGS) return found.sort();

@@ -5,7 +5,9 @@ import { type FieldViolation, failedPrecondition, invalidArgument } from "../../
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import type { RoleBindingRow, RoleRow } from "../../store/tables/roles.js";
+import { identityKind } from "../../store/iam/identities.js";
+import { type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";
@@ -47,7 +49,8 @@ export async function requireBindable(
   const { identityUid } = grant;
   const isPerson = !identityUid.includes("/");
   const known =
-    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.find(identityUid)) !== undefined);
+    isPerson ||
+    (rootOf(identityUid) === rootOf(group) && (await tx.table(identityKind).find(identityUid)) !== undefined);
   if (!known) addViolation("identityUid", "must be a person or an identity of the organisation");
 
   if (available && identityUid === ANONYMOUS_UID && !isPullRole(available)) addViolation("roleUid", PULL_ROLE_RULE);
@@ -65,7 +68,7 @@ export async function ensureBinding(
   ids: Ids,
 ): Promise<RoleBindingRow> {
   const { tx, caller, startMs } = call;
-  const existing = await tx.roleBindings.findSame(group, grant.identityUid, grant.roleUid);
+  const existing = await tx.table(roleBindingKind).findSame(group, grant.identityUid, grant.roleUid);
   if (existing !== undefined) return existing;
   const pending = await isPendingFor(tx, grant.identityUid, group, caller.uid);
   return insertBinding(tx, group, grant, { ids, nowMs: startMs }, { pending });
@@ -83,7 +86,7 @@ export async function insertBinding(
   { ids, nowMs }: { readonly ids: Ids; readonly nowMs: number },
   origin: BindingOrigin = {},
 ): Promise<RoleBindingRow> {
-  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.find(roleUid));
+  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.table(roleKind).find(roleUid));
   const row: RoleBindingRow = {
     uid: ids.newUid(group),
     groupUid: group,
@@ -96,7 +99,7 @@ export async function insertBinding(
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
   };
-  await tx.roleBindings.insert(row);
+  await tx.table(roleBindingKind).insert(row);
   return row;
 }
 
@@ -121,6 +124,6 @@ function requirePullRole(role: Pick<RoleRow, "capabilities"> | undefined): void 
  * @throws ApiError FAILED_PRECONDITION
  */
 export async function requireNotPublic(tx: Tx, role: Pick<RoleRow, "uid" | "capabilities">): Promise<void> {
-  if (isPullRole(role) || !(await tx.roleBindings.hasRole(ANONYMOUS_UID, role.uid))) return;
+  if (isPullRole(role) || !(await tx.table(roleBindingKind).hasRole(ANONYMOUS_UID, role.uid))) return;
   throw failedPrecondition("ROLE_IS_PUBLIC", "a role that is bound to anonymous can grant no more than registry.pull");
 }

@@ -22,7 +22,7 @@ import { createOperations } from "../../pipeline/operations.js";
 import { defineFixedFields, requireCreated, requireUpdated } from "../../pipeline/resource/fixed-fields.js";
 import { findsResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { RoleBindingRow } from "../../store/tables/roles.js";
+import { type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
 import { roleBindings, roleBindingToProto } from "./role-binding.js";
 
 const fullMask = { paths: ["identity_uid", "role_uid"] };
@@ -81,7 +81,7 @@ function fromV1({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
 }
 
 async function toProtoV1(binding: RoleBindingV2, { tx }: UnaryCall): Promise<RoleBinding> {
-  return convert(binding, await tx.roleBindings.find(binding.uid));
+  return convert(binding, await tx.table(roleBindingKind).find(binding.uid));
 }
 
 type UpdateTime = Pick<RoleBindingRow, "updateTimeMs"> | undefined;

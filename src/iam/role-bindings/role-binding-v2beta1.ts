@@ -11,9 +11,10 @@ import { alreadyExists, type FieldViolation, invalidArgument, notFound } from ".
 import { rootOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
-import { serve } from "../../pipeline/method-table.js";
+import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { isPendingFor } from "../people/pending-bindings.js";
@@ -22,6 +23,12 @@ import { ensureBinding, requireBindable } from "./create-binding.js";
 import { MAX_BATCH, roleBindings, roleBindingToProto, roleBindingView } from "./role-binding.js";
 
 const bodies = defineBodies(roleBindingView, findsResource(roleBindings, roleBindingToProto));
+
+// Those of version 1 with the prefix of version 2 (docs/v1.md).
+const formerPaths: readonly FormerPath[] = [
+  { current: "/roleBindings", former: "/rolebindings" },
+  { current: "/roleBindings:batchCreate", former: "/rolebindings/batch/{parent=**}" },
+];
 
 /** Creates RoleBindingsService. */
 export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
@@ -58,7 +65,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     async updateRoleBinding({ roleBinding, updateMask }, call) {
       const { tx, startMs } = call;
       const uid = roleBinding?.uid ?? "";
-      const before = await tx.roleBindings.find(uid);
+      const before = await tx.table(roleBindingKind).find(uid);
       if (before === undefined) throw notFound(roleBindings, uid);
       const { identityUid, roleUid, groupUid } = before;
       const patch = buildPatch(
@@ -71,33 +78,34 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       if (grant.identityUid === identityUid && grant.roleUid === roleUid) return await toProto(uid, tx);
       requireNotOperatorRole(roleUid, `changing binding ${uid}`);
       await requireBindable(groupUid, grant, call);
-      if (await tx.roleBindings.findSame(groupUid, grant.identityUid, grant.roleUid))
+      if (await tx.table(roleBindingKind).findSame(groupUid, grant.identityUid, grant.roleUid))
         throw alreadyExists(roleBindings, uid);
       const isSame = grant.identityUid === identityUid;
       const accepted = before.accepted && isSame;
       const pending = isSame ? before.pending : await isPendingFor(tx, grant.identityUid, groupUid, call.caller.uid);
-      await tx.roleBindings.update(uid, { ...grant, accepted, pending }, startMs);
+      await tx.table(roleBindingKind).update(uid, { ...grant, accepted, pending }, startMs);
       await requireOwner(tx, rootOf(groupUid));
       return toProto(uid, tx);
     },
 
     // Deletion is idempotent, because clients repeat it.
     async deleteRoleBinding({ uid }, { tx }) {
-      const row = await tx.roleBindings.find(uid);
+      const row = await tx.table(roleBindingKind).find(uid);
       if (row === undefined) return {};
       requireNotOperatorRole(row.roleUid, `deleting binding ${uid}`);
-      await tx.roleBindings.delete(uid);
+      await tx.table(roleBindingKind).delete(uid);
       await requireOwner(tx, row.groupUid);
       return {};
     },
   };
   const batchView = { message: BatchCreateRoleBindingsResponseSchema, readers: roleBindingView.readers };
-  return serve(RoleBindingsService, handlers, {
+  const service = serve(RoleBindingsService, handlers, {
     createRoleBinding: { body: bodies.created },
     batchCreateRoleBindings: { body: { view: batchView } },
     updateRoleBinding: { body: bodies.updated },
     deleteRoleBinding: { body: bodies.deleted },
   });
+  return { ...service, formerPaths };
 }
 
 function toProto(uid: string, tx: Tx): Promise<RoleBinding> {
@@ -105,7 +113,7 @@ function toProto(uid: string, tx: Tx): Promise<RoleBinding> {
 }
 
 async function readToProto(uids: readonly string[], tx: Tx): Promise<RoleBinding[]> {
-  const found = new Map((await tx.roleBindings.findHydrated(uids)).map((row) => [row.uid, row]));
+  const found = new Map((await tx.table(roleBindingKind).findHydrated(uids)).map((row) => [row.uid, row]));
   return uids.flatMap((uid) => {
     const row = found.get(uid);
     return row ? [roleBindingToProto(row)] : [];

@@ -15,8 +15,7 @@ import type { BodyView } from "../../pipeline/body.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { HydratedBinding } from "../../store/iam/role-bindings.js";
-import type { RoleBindingRow } from "../../store/tables/roles.js";
+import { type HydratedBinding, type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { findAssumedClaims } from "../identities/relationship.js";
 
@@ -30,59 +29,56 @@ export const roleBindings = defineResource({
   type: "iam.chainguard.dev/RoleBinding",
   plural: "role bindings",
   message: RoleBindingSchema,
+  kind: roleBindingKind,
   table: (tx) => ({
-    find: async (uid) => (await tx.roleBindings.findHydrated([uid]))[0],
-    list: (query) => tx.roleBindings.list(query),
+    find: async (uid) => (await tx.table(roleBindingKind).findHydrated([uid]))[0],
+    list: (query) => tx.table(roleBindingKind).list(query),
   }),
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid) => (await tx.roleBindings.hasGranted(uid)) && !(await findLastOwner(tx, uid)),
+      restrict: async (tx, uid) => (await tx.table(roleBindingKind).hasGranted(uid)) && !(await findLastOwner(tx, uid)),
       async cascade(tx, uid) {
-        await tx.roleBindings.deleteAutomatic(uid);
+        await tx.table(roleBindingKind).deleteAutomatic(uid);
         const last = await findLastOwner(tx, uid);
-        if (last) await tx.roleBindings.delete(last.uid);
+        if (last) await tx.table(roleBindingKind).delete(last.uid);
       },
     },
   },
-  quota: {
-    name: "bindings",
-    createdBy: [
-      creates(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
-        countNew(parent, [{ identityUid: roleBinding?.identityUid ?? "", roleUid: roleBinding?.roleUid ?? "" }]),
+  createdBy: [
+    creates(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
+      countNew(parent, [{ identityUid: roleBinding?.identityUid ?? "", roleUid: roleBinding?.roleUid ?? "" }]),
+    ),
+    creates(RoleBindings.method.create, ({ parent, roleBinding }) =>
+      countNew(parent, [{ identityUid: roleBinding?.identity ?? "", roleUid: roleBinding?.role ?? "" }]),
+    ),
+    creates(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
+      countNew(
+        parent,
+        requests.map(({ roleBinding }) => ({
+          identityUid: roleBinding?.identityUid ?? "",
+          roleUid: roleBinding?.roleUid || roleUid,
+        })),
       ),
-      creates(RoleBindings.method.create, ({ parent, roleBinding }) =>
-        countNew(parent, [{ identityUid: roleBinding?.identity ?? "", roleUid: roleBinding?.role ?? "" }]),
+    ),
+    creates(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
+      countNew(
+        parent,
+        roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
       ),
-      creates(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
-        countNew(
-          parent,
-          requests.map(({ roleBinding }) => ({
-            identityUid: roleBinding?.identityUid ?? "",
-            roleUid: roleBinding?.roleUid || roleUid,
-          })),
-        ),
-      ),
-      creates(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
-        countNew(
-          parent,
-          roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
-        ),
-      ),
-      // A binding whose identity changes is one more of the new identity.
-      creates(RoleBindingsService.method.updateRoleBinding, ({ roleBinding, updateMask }, _, tx) =>
-        countMoved(tx, roleBinding?.uid ?? "", namesIdentity(updateMask) ? roleBinding?.identityUid : ""),
-      ),
-      creates(RoleBindings.method.update, ({ id, identity }, _, tx) => countMoved(tx, id, identity)),
-    ],
-  },
+    ),
+    // A binding whose identity changes is one more of the new identity.
+    creates(RoleBindingsService.method.updateRoleBinding, ({ roleBinding, updateMask }, _, tx) =>
+      countMoved(tx, roleBinding?.uid ?? "", namesIdentity(updateMask) ? roleBinding?.identityUid : ""),
+    ),
+    creates(RoleBindings.method.update, ({ id, identity }, _, tx) => countMoved(tx, id, identity)),
+  ],
   stable: StableRoleBindingsService,
   filters: {
     identity: { column: "identityUid", rule: isRequiredUid },
     group: { column: "groupUid", rule: isRequiredUid },
     role: { column: "roleUid", rule: isRequiredUid },
   },
-  sort: ["uid", "created_at"],
   mutable: { identityUid: isRequiredUid, roleUid: isRequiredUid },
 });
 
@@ -92,7 +88,7 @@ async function findLastOwner(tx: Tx, uid: string): Promise<RoleBindingRow | unde
   if (parentOf(uid) !== undefined) return undefined;
   const order = { field: "uid", descending: false };
   const query = { visible: [uid], filter: { childrenOf: uid }, order, skip: 0, limit: 2 };
-  const [only, another] = (await tx.roleBindings.list(query)).rows;
+  const [only, another] = (await tx.table(roleBindingKind).list(query)).rows;
   return another === undefined && only?.roleUid === owner ? only : undefined;
 }
 
@@ -114,7 +110,8 @@ function countNew(group: string, grants: readonly Grant[]): readonly RequestedAd
 async function countAbsent(tx: Tx, group: string, grants: readonly Grant[]): Promise<number> {
   const added = new Set<string>();
   for (const { identityUid, roleUid } of grants) {
-    if (!(await tx.roleBindings.findSame(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
+    if (!(await tx.table(roleBindingKind).findSame(group, identityUid, roleUid)))
+      added.add(`${identityUid} ${roleUid}`);
   }
   return added.size;
 }
@@ -124,7 +121,7 @@ function namesIdentity({ paths } = create(FieldMaskSchema)): boolean {
 }
 
 async function countMoved(tx: Tx, uid: string, identityUid = ""): Promise<readonly RequestedAddition[]> {
-  const before = identityUid === "" ? undefined : await tx.roleBindings.find(uid);
+  const before = identityUid === "" ? undefined : await tx.table(roleBindingKind).find(uid);
   if (before === undefined || before.identityUid === identityUid) return [];
   return [{ kind: "identityBindings", ownerUid: identityUid, rootUid: rootOf(uid) }];
 }

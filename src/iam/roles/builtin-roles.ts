@@ -1,6 +1,6 @@
 // The roles of every installation: their capabilities, and the rows that hold them.
 import { builtinRoleUid } from "../../kernel/ids.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { buildCapabilitySet } from "./capability-names.js";
 
@@ -175,10 +175,10 @@ export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
       createTimeMs: nowMs,
       updateTimeMs: nowMs,
     };
-    const stored = await tx.roles.find(row.uid);
-    if (stored === undefined) await tx.roles.insert(row);
+    const stored = await tx.table(roleKind).find(row.uid);
+    if (stored === undefined) await tx.table(roleKind).insert(row);
     else if (!isSameRole(stored, row)) {
-      await tx.roles.update(row.uid, row, nowMs);
+      await tx.table(roleKind).update(row.uid, row, nowMs);
     }
   }
 }

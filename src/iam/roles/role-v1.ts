@@ -11,7 +11,7 @@ import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { findsResource } from "../../pipeline/resource/read.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import type { RoleRow } from "../../store/iam/roles.js";
 import { formatCapabilityNames, parseCapabilities } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
 

@@ -10,7 +10,11 @@ import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import { groupInviteKind } from "../../store/iam/group-invites.js";
+import { groupMappingKind } from "../../store/iam/group-mappings.js";
+import { identityProviderKind } from "../../store/iam/identity-providers.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import { groups } from "../groups/group.js";
 import { requireRights } from "../rights.js";
 import { requireNotPublic } from "../role-bindings/create-binding.js";
@@ -48,7 +52,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
         updateTimeMs: startMs,
       };
       requireRights(caller, row.capabilities, parent);
-      await tx.roles.insert(row);
+      await tx.table(roleKind).insert(row);
       return roleToProto(row);
     },
 
@@ -62,14 +66,14 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
         await requireNotPublic(tx, { uid: before.uid, capabilities: change.capabilities });
       }
       if (Object.keys(change).length === 0) return roleToProto(before);
-      return roleToProto((await tx.roles.update(before.uid, change, startMs)) ?? before);
+      return roleToProto((await tx.table(roleKind).update(before.uid, change, startMs)) ?? before);
     },
 
     async deleteRole({ uid }, call) {
       const row = await getCustomRole(uid, call);
       if (await isInUse(row.uid, call))
         throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
-      await call.tx.roles.delete(row.uid);
+      await call.tx.table(roleKind).delete(row.uid);
       return {};
     },
   };
@@ -85,7 +89,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
 async function getVisibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;
   if (!isUidp(uid)) throw invalidArgument({ field: "uid", rule: "must be a uid, such as the service assigns" });
-  const row = isOperatorRole(uid) ? undefined : await tx.roles.find(uid);
+  const row = isOperatorRole(uid) ? undefined : await tx.table(roleKind).find(uid);
   const group = parentOf(uid);
   if (row?.groupUid === null) return row;
   const absent = notFound(roles, uid);
@@ -104,10 +108,10 @@ async function getCustomRole(uid: string, { tx }: UnaryCall): Promise<RoleRow> {
 
 // A role is referred to by bindings, invites, the default roles of providers, and mappings.
 async function isInUse(uid: string, { tx }: UnaryCall): Promise<boolean> {
-  if (await tx.roleBindings.isBound(uid)) return true;
-  if ((await tx.groupInvites.findUidsWhere("roleUid", uid, 1)).length > 0) return true;
-  if ((await tx.identityProviders.findUidsWhere("defaultRole", uid, 1)).length > 0) return true;
-  return (await tx.groupMappings.findUidsWhere("roleUid", uid, 1)).length > 0;
+  if (await tx.table(roleBindingKind).isBound(uid)) return true;
+  if ((await tx.table(groupInviteKind).findUidsWhere("roleUid", uid, 1)).length > 0) return true;
+  if ((await tx.table(identityProviderKind).findUidsWhere("defaultRole", uid, 1)).length > 0) return true;
+  return (await tx.table(groupMappingKind).findUidsWhere("roleUid", uid, 1)).length > 0;
 }
 
 // New capabilities of a role reach all its holders, so the caller needs them wherever the role is bound. It is bound at
@@ -116,7 +120,7 @@ async function isInUse(uid: string, { tx }: UnaryCall): Promise<boolean> {
 async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: UnaryCall): Promise<void> {
   const group = role.groupUid ?? "";
   requireRights(await call.callerAt(group), rights, group);
-  if (await call.tx.roleBindings.isRoleBoundOutside(role.uid, group))
+  if (await call.tx.table(roleBindingKind).isRoleBoundOutside(role.uid, group))
     throw permissionDenied(`changing role ${role.uid}`);
 }
 

@@ -8,7 +8,7 @@ import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { RoleRow } from "../../store/tables/roles.js";
+import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { builtinRoleUids, isOperatorRole } from "./builtin-roles.js";
 import { findCapabilitySet, listCapabilities } from "./capability-names.js";
@@ -24,18 +24,14 @@ export const roles = defineResource({
   type: "iam.chainguard.dev/Role",
   plural: "roles",
   message: RoleSchema,
-  table: (tx) => tx.roles,
+  kind: roleKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.roles.hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => tx.table(roleKind).hasChildren(uid) },
   },
-  quota: {
-    name: "roles",
-    createdBy: [createsInScope(RolesService.method.createRole), createsInScope(Roles.method.create)],
-  },
+  createdBy: [createsInScope(RolesService.method.createRole), createsInScope(Roles.method.create)],
   stable: StableRolesService,
   builtIn: builtinRoleUids,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, capabilities: areCapabilities },
 });
 
@@ -54,7 +50,7 @@ export function roleToProto(row: RoleRow): Role {
 
 /** Finds a role that can be used at `group`: a built-in one, or one of the group or of a group above it. */
 export async function findAvailableRole(uid: string, group: string, tx: Tx): Promise<RoleRow | undefined> {
-  const role = isUidp(uid) && !isOperatorRole(uid) ? await tx.roles.find(uid) : undefined;
+  const role = isUidp(uid) && !isOperatorRole(uid) ? await tx.table(roleKind).find(uid) : undefined;
   return role && (role.groupUid === null || isWithin(group, role.groupUid)) ? role : undefined;
 }
 

@@ -8,6 +8,7 @@ import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebRequest, type WebResponse } from "../../kernel/web.js";
 import { describeChange } from "../../pipeline/body.js";
 import { Reservation } from "../../pipeline/resource/reservation.js";
+import { identityKind } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { parseTokenGrant, resolveScopes } from "../sts/token-request.js";
@@ -124,7 +125,7 @@ async function signInAndRespond(
   const nowMs = clock();
   const signedIn = await signIn(tx, buildSignIn(context, completion), { ids, nowMs });
   const { identityUid, mappings, informative } = signedIn;
-  const person = await tx.identities.find(identityUid);
+  const person = await tx.table(identityKind).find(identityUid);
   if (revokeTimeMs !== undefined && person?.revokeTimeMs !== revokeTimeMs) {
     throw notPermitted(
       "all tokens of this identity were revoked after this login began: log in again",
@@ -208,7 +209,7 @@ async function appendAuditRow(
   { identityUid, group }: SignInResult,
   nowMs: number,
 ): Promise<void> {
-  const isNew = (await tx.identities.find(identityUid))?.createTimeMs === nowMs;
+  const isNew = (await tx.table(identityKind).find(identityUid))?.createTimeMs === nowMs;
   if (!isNew && group === undefined) return;
   const subjectUid = group ?? (provider.providerUid === undefined ? identityUid : rootOf(provider.providerUid));
   const change = describeChange(sessionView, { after: { identity: identityUid, group: group ?? "" } });

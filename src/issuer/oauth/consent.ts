@@ -12,6 +12,7 @@ import { derivePersonUid } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
+import { identityKind } from "../../store/iam/identities.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { type Browser, findBrowser, LOGIN_MS, requireOwnForm } from "./browser.js";
 import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
@@ -65,7 +66,7 @@ export async function askForConsent(
   const { idToken, added, isPartial } = verified;
   const personUid = personUidOf({ login, provider, verified });
   await store.write(async (tx) => {
-    const revokeTimeMs = (await tx.identities.find(personUid))?.revokeTimeMs ?? 0;
+    const revokeTimeMs = (await tx.table(identityKind).find(personUid))?.revokeTimeMs ?? 0;
     const asked = { browser, request: login, sentTo, idToken, added, isPartial, revokeTimeMs };
     const start = await findStart(tx, "authorization", originOfPerson(personUid), clock());
     await tickets.start(tx, "authorization", key, { stage: "consent", ...asked }, clock() + LOGIN_MS, start);

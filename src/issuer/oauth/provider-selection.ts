@@ -4,8 +4,9 @@ import { invalidArgument } from "../../kernel/errors.js";
 import type { LoginProvider } from "../../kernel/login-providers.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { buildCallbackPath, CALLBACK_PATH, type WebHandler } from "../../kernel/web.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { type IdentityProviderRow, identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Store } from "../../store/store.js";
-import type { IdentityProviderRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import type { MasterKey } from "../keys/master-key.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
@@ -54,7 +55,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       const uids = isUidp(idpId) ? [idpId] : await findVerifiedProviders(tx, idpId, MAX_OF_ORGANISATION);
       const found: IdentityProviderRow[] = [];
       for (const uid of uids) {
-        const row = await tx.identityProviders.find(uid);
+        const row = await tx.table(identityProviderKind).find(uid);
         if (row) found.push(row);
       }
       return found;
@@ -136,9 +137,9 @@ export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: re
  * @param limit the largest number of uids
  */
 async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promise<string[]> {
-  const root = await tx.groups.findVerifiedRoot(name);
+  const root = await tx.table(groupKind).findVerifiedRoot(name);
   // Read in any case, so that the response time does not reveal which names are verified.
-  return tx.identityProviders.findUidsWhere("groupUid", root?.uid ?? "", limit);
+  return tx.table(identityProviderKind).findUidsWhere("groupUid", root?.uid ?? "", limit);
 }
 
 /**

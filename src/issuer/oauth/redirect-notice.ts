@@ -4,6 +4,7 @@
 import type { LoginProvider } from "../../kernel/login-providers.js";
 import type { Clock } from "../../kernel/time.js";
 import { CALLBACK_PATH } from "../../kernel/web.js";
+import { identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Store } from "../../store/store.js";
 import { loginCallbackPath } from "./provider-selection.js";
 
@@ -53,7 +54,9 @@ export async function findRedirectNotices(deps: {
     await tx.settings.put(SETTING, JSON.stringify(current));
     return known;
   });
-  const waiting = await store.read(async (tx) => tx.identityProviders.findUnchangedSince(known.sinceMs, MAX_NAMED + 1));
+  const waiting = await store.read(async (tx) =>
+    tx.table(identityProviderKind).findUnchangedSince(known.sinceMs, MAX_NAMED + 1),
+  );
   const notices: RedirectNotice[] = [];
   const changed = Object.entries(paths).filter(([name, path]) => (known.paths[name] ?? CALLBACK_PATH) !== path);
   if (changed.length > 0) {

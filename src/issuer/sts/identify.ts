@@ -11,8 +11,9 @@ import type { RejectReason } from "../../kernel/reject-reason.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
+import { identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Store } from "../../store/store.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
 import type { Tx } from "../../store/transaction.js";
 import { isLoginValid, type TokenGrant } from "../tokens.js";
 import type { Issuers } from "../upstream/issuers.js";
@@ -186,7 +187,7 @@ async function proveIdentity(
   }
   const expected = { stsHosts: stsOrigins, audiences, identity, nowMs };
   const request = typeof given === "string" ? parseAwsRequest(given, expected) : undefined;
-  const row = await store.read((tx) => tx.identities.find(identity));
+  const row = await store.read((tx) => tx.table(identityKind).find(identity));
   const relationship = relationshipFromJson(row?.relationship ?? {});
   const organisation = rootOf(identity);
   const gatherCredential = async (): Promise<IdentityCredential> => {
@@ -237,7 +238,7 @@ async function provePerson(
     throw invalidArgument({ field: "identity", subject: "", rule: "name the identity to assume" });
   }
   if (identityProvider !== "") {
-    const row = await store.read((tx) => tx.identityProviders.find(identityProvider));
+    const row = await store.read((tx) => tx.table(identityProviderKind).find(identityProvider));
     trusted = row && oidcFromJson(row.oidc);
   }
   if (trusted === undefined || trusted.issuer !== token.issuer || !isIssuedFor(trusted.clientId, token)) {
@@ -283,7 +284,7 @@ export async function decide(
   }
   if (proof.by === "person") {
     const { token, providerUid } = proof;
-    const provider = providerUid === undefined ? undefined : await tx.identityProviders.find(providerUid);
+    const provider = providerUid === undefined ? undefined : await tx.table(identityProviderKind).find(providerUid);
     if (provider !== undefined && !isIssuedFor(oidcFromJson(provider.oidc).clientId, token)) {
       throw unauthenticated(undefined, "token_audience");
     }
@@ -293,7 +294,7 @@ export async function decide(
     return person;
   }
   const { identity, credential } = proof;
-  const row = await tx.identities.find(identity);
+  const row = await tx.table(identityKind).find(identity);
   const stored = row?.relationship ?? {};
   // The credential is checked again only when the identity changed in the meantime.
   if (!isDeepStrictEqual(stored, proof.relationship)) {
@@ -332,7 +333,10 @@ export async function requireIssuedAfterRevocation(
 ): Promise<void> {
   const { issuer, subject } = token;
   const provider = providerUid === undefined ? undefined : { uid: providerUid };
-  requireAfterRevocation(await tx.identities.find(derivePersonUid({ issuer, subject, provider })), issuedMs(token));
+  requireAfterRevocation(
+    await tx.table(identityKind).find(derivePersonUid({ issuer, subject, provider })),
+    issuedMs(token),
+  );
 }
 
 // A token that does not say when it was issued may be of any time.

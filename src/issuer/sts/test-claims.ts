@@ -11,7 +11,7 @@ import type { Clock } from "../../kernel/time.js";
 import type { TraceSpan } from "../../kernel/trace.js";
 import { type PreparedHandler, withPreparation } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { IdentityRow } from "../../store/tables/identities.js";
+import type { IdentityRow } from "../../store/iam/identities.js";
 import {
   findAudiences,
   isIssuerClaim,

@@ -8,6 +8,7 @@ import { MAX_AUDIENCES, MAX_SCOPES } from "../../pipeline/auth/api-token.js";
 import { addMappedGrants } from "../../pipeline/auth/authorize.js";
 import { effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
 import { isName } from "../../pipeline/resource/rules.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 
 /** A token request, not validated. */
@@ -147,7 +148,7 @@ export async function resolveScopes<R extends { readonly limit?: RequestedLimit 
   const scope = new Set<string>();
   let isRejected = false;
   for (const one of scopes) {
-    const uid = "uid" in one ? one.uid : (await tx.groups.findVerifiedRoot(one.name))?.uid;
+    const uid = "uid" in one ? one.uid : (await tx.table(groupKind).findVerifiedRoot(one.name))?.uid;
     if (uid !== undefined && ("uid" in one || roots.has(uid))) scope.add(uid);
     else isRejected = true;
   }

@@ -1,12 +1,15 @@
-// The resource kit: a kind of resource is declared once, as data that the compiler checks against its
-// message. Handlers pass the definition to the functions of the kit. What concerns all kinds, such as
-// deletion, quotas and stable names, reads the list of definitions that src/app/definitions.ts holds.
+// The resource kit: what the API says of a kind of resource is declared once, as data that the compiler checks against its
+// message. How the kind is stored is declared in the store (store/kind.ts), and the definition names it. Handlers pass the
+// definition to the functions of the kit. What concerns all kinds, such as deletion, quotas and stable names, reads the list of
+// definitions that src/app/definitions.ts holds.
 import type { DescMessage, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../../kernel/errors.js";
+import type { Kind } from "../../store/kind.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
+import type { ListedKind } from "../../store/lists/resource.js";
 import type { Tx } from "../../store/transaction.js";
 import type { FixedFields } from "./fixed-fields.js";
-import type { ResourceQuota } from "./quota.js";
+import type { CreatingMethod } from "./quota.js";
 import type { FieldRule } from "./rules.js";
 
 type OneofMember<T> = {
@@ -65,8 +68,10 @@ export interface ResourceDefinition extends ResourceKind {
   readonly message: DescMessage;
   /** Undefined for a kind that no deletion concerns. */
   readonly parent?: Parent;
-  /** Undefined where the parent's quota is limit enough. */
-  readonly quota?: ResourceQuota;
+  /** How it is stored; undefined for what the store has no kind of. */
+  readonly kind?: Pick<ListedKind, "sorts" | "quota">;
+  /** The methods that create one, in both versions, where a quota limits the kind; stable names follow from those of the beta. */
+  readonly createdBy?: readonly CreatingMethod[];
   /** The stable version of the service that manages the kind; undefined where version 2 has none. */
   readonly stable?: DescService;
 }
@@ -99,12 +104,27 @@ export interface Resource<D extends DescMessage, M extends FieldName<D>, Row>
   readonly builtIn?: readonly string[];
 }
 
+/** A definition without what follows from how its kind is stored. */
+type Declaration<D extends DescMessage, M extends FieldName<D>, Row> = Omit<Resource<D, M, Row>, "table" | "sort"> &
+  Partial<Pick<Resource<D, M, Row>, "sort">>;
+
 /**
- * Declares a kind of resource. It takes part in everything that concerns all kinds once src/app/definitions.ts lists
- * it.
+ * Declares a kind of resource. Its rows are those of its stored kind, and lists can be ordered by the uid and by the orders of
+ * the kind, unless the declaration says otherwise. It takes part in everything that concerns all kinds once
+ * src/app/definitions.ts lists it.
  */
 export function defineResource<D extends DescMessage, M extends FieldName<D>, Row>(
-  resource: Resource<D, M, Row>,
+  declaration: Declaration<D, M, Row> & Pick<Resource<D, M, Row>, "table">,
+): Resource<D, M, Row>;
+export function defineResource<D extends DescMessage, M extends FieldName<D>, Row>(
+  declaration: Declaration<D, M, Row> & { readonly kind: Kind<ResourceTable<Row>> },
+): Resource<D, M, Row>;
+export function defineResource<D extends DescMessage, M extends FieldName<D>, Row>(
+  declaration: Declaration<D, M, Row> & { readonly kind?: Partial<Kind<ResourceTable<Row>>> } & Partial<
+      Pick<Resource<D, M, Row>, "table">
+    >,
 ): Resource<D, M, Row> {
-  return resource;
+  const { kind } = declaration;
+  const sort = ["uid", ...Object.keys(kind?.sorts ?? {})] as SortName[];
+  return { table: (tx) => tx.table(kind as Kind<ResourceTable<Row>>), sort, ...declaration };
 }

@@ -8,6 +8,7 @@ import { isUidp } from "../../kernel/uidp.js";
 import type { ListFilter, ListQuery, Page } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import type { EqualsFilter, FieldName, Resource, SortName } from "./define.js";
+import { type AddViolation, ListTokens, parsePageSize } from "./paging.js";
 import { isPrintable } from "./rules.js";
 
 /** The fields that list requests of every kind share. */
@@ -48,8 +49,6 @@ export interface ParsedList {
   envelope(page: Page<unknown>): ListEnvelope;
 }
 
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 200;
 const MAX_IDS = 1_000;
 
 /**
@@ -65,7 +64,7 @@ export async function parseListQuery<D extends DescMessage, M extends FieldName<
 ): Promise<ParsedList> {
   const violations: FieldViolation[] = [];
   const addViolation = (field: string, rule: string) => violations.push({ field, rule });
-  if (request.pageSize < 0) addViolation("pageSize", "must not be negative");
+  const limit = parsePageSize(request.pageSize, undefined, addViolation);
   if (request.skip < 0) addViolation("skip", "must not be negative");
   const order = parseOrder(
     resource.sort,
@@ -75,15 +74,16 @@ export async function parseListQuery<D extends DescMessage, M extends FieldName<
   const filter = { ...parseFilter(request, addViolation), ...(equals && { equals }) };
   if (violations.length > 0) throw invalidArgument(...violations);
 
-  const binding = JSON.stringify([method, order, filter]);
   const { skip } = request;
-  const cursor = request.pageToken === "" ? undefined : await tokens.read(tx, request.pageToken, binding, nowMs);
+  const pages = new ListTokens(tokens, [method, order, filter], nowMs);
+  const reading = pages.read(tx, request.pageToken);
+  const cursor = reading && (await reading);
   const query: ListQuery = {
     visible,
     ...(also && { also }),
     filter,
     order,
-    limit: Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+    limit,
     // A caller repeats the whole query for the next page, so a skip that the token was issued under is not applied
     // again.
     skip: cursor?.skip === skip ? 0 : skip,
@@ -92,15 +92,12 @@ export async function parseListQuery<D extends DescMessage, M extends FieldName<
   return {
     query,
     envelope: ({ next, total }) => ({
-      nextPageToken: next ? tokens.create({ ...next, skip }, binding, nowMs) : "",
+      nextPageToken: pages.create(next, skip),
       totalCount: BigInt(total),
       skipped: skip,
     }),
   };
 }
-
-/** Records a field and the rule that it breaks. */
-export type AddViolation = (field: string, rule: string) => void;
 
 // The times of creation and change have two names each: one for ordering, and that of the field.
 const sortNames: Readonly<Record<string, SortName>> = {

@@ -12,6 +12,7 @@ import {
   quotas,
 } from "../../kernel/quotas.js";
 import { rootOf } from "../../kernel/uidp.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 import type { Caller } from "../auth/caller.js";
 import { type RoomCheck, readAuthRule } from "../method-table.js";
@@ -27,13 +28,6 @@ export interface CreatingMethod {
   readonly method: DescMethod;
   /** Undefined for a request that the caller may not make: the handler rejects it with the right error. */
   readonly addition: (request: Message, caller: Caller, tx: Tx) => Additions | Promise<Additions>;
-}
-
-/** How the number of resources of a kind is limited. */
-export interface ResourceQuota {
-  readonly name: OrganisationQuota;
-  /** The methods that create such a resource, in both versions; stable names follow from those of the beta. */
-  readonly createdBy: readonly CreatingMethod[];
 }
 
 /** Declares a method that creates resources. */
@@ -66,16 +60,21 @@ export function createsInScope<I extends DescMessage>(
  * @returns for each method its check; undefined for a method that creates nothing a quota limits
  */
 export function buildRoomChecks(
-  definitions: readonly { readonly quota?: ResourceQuota }[],
+  definitions: readonly {
+    readonly kind?: { readonly quota?: OrganisationQuota };
+    readonly createdBy?: readonly CreatingMethod[];
+  }[],
   quotas: Quotas,
 ): (method: DescMethod) => RoomCheck | undefined {
   const checks = new Map<string, RoomCheck>();
-  for (const { quota } of definitions) {
-    for (const { method, addition } of quota?.createdBy ?? []) {
+  for (const { kind, createdBy = [] } of definitions) {
+    const quota = kind?.quota;
+    if (quota === undefined) continue;
+    for (const { method, addition } of createdBy) {
       checks.set(betaName(method), async (request, caller, tx, reservation) => {
         const added = (await addition(request, caller, tx)) ?? [];
         for (const one of "ownerUid" in added ? [added] : added) {
-          if (quota !== undefined) await quotas.requireRoom(tx, { kind: quota.name, ...one }, reservation);
+          await quotas.requireRoom(tx, { kind: quota, ...one }, reservation);
         }
       });
     }
@@ -151,7 +150,7 @@ export function createQuotas(limits: QuotaLimits, onRejection: (kind: QuotaKind)
       // Reserved before the count is read, so that no other call is missing in both.
       const others =
         reservation === undefined ? 0 : reserved.reserve(`${kind} ${ownerUid} ${rootUid}`, most, reservation);
-      const own = per === "organisation" ? (await tx.groups.find(ownerUid))?.resourceLimits : undefined;
+      const own = per === "organisation" ? (await tx.table(groupKind).find(ownerUid))?.resourceLimits : undefined;
       const limit = limitsFor(own, limits)[kind];
       const used = await tx.usage.count(kind, ownerUid, limit, rootUid);
       const isNear = limit < SMALL_LIMIT || used + others + most > limit * NEAR;

@@ -12,7 +12,10 @@ import { deadlineExceeded, notFound } from "../../kernel/errors.js";
 import { MAX_CALL_MS } from "../../pipeline/call.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { ListPosition } from "../../store/lists/query.js";
+import { repoKind } from "../../store/registry/repos.js";
+import { tagKind } from "../../store/registry/tags.js";
 import {
   createImageSource,
   DEFAULT_ARCHITECTURE,
@@ -65,7 +68,7 @@ export function imageHandlersV1(deps: ImageDeps) {
     getManifestDigestCount: withPreparation({
       prepare: ({ parentId }: ManifestDigestCountFilter) => countOnce(parentId),
       async handle({ parentId }, { tx }, count) {
-        const known = (await tx.groups.find(parentId)) ?? (await tx.repos.find(parentId));
+        const known = (await tx.table(groupKind).find(parentId)) ?? (await tx.table(repoKind).find(parentId));
         if (known === undefined) throw notFound(groups, parentId, `there is no group or repo ${parentId}`);
         return { count: BigInt(count) };
       },
@@ -80,7 +83,7 @@ async function countDigests({ store }: ImageDeps, parent: string): Promise<numbe
   let after: ListPosition | undefined;
   do {
     const query = buildChunkQuery({}, { visible: [parent] }, after);
-    const { rows, next } = await store.read((tx) => tx.tags.listAll(query));
+    const { rows, next } = await store.read((tx) => tx.table(tagKind).listAll(query));
     for (const { digest } of rows) if (digest !== "") digests.add(digest);
     if (performance.now() > deadlineMs) throw deadlineExceeded();
     after = next;

@@ -5,6 +5,7 @@ import type { TraceSpan } from "../../kernel/trace.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow } from "../../pipeline/resource/read.js";
+import { repoKind } from "../../store/registry/repos.js";
 import type { Store } from "../../store/store.js";
 import type { ManifestRow } from "../../store/tables/registry.js";
 import { type Digest, parseDigest } from "../oci/reference.js";
@@ -91,7 +92,8 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       const { manifest, reader } = await read(located, call);
       const images = await readSizes(manifest, reader);
       await store.write(async (tx) => {
-        if ((await tx.repos.find(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
+        if ((await tx.table(repoKind).find(repoUid)) !== undefined)
+          await tx.registry.putManifest({ repoUid, digest, images });
       });
       return images;
     },

@@ -3,8 +3,8 @@ import { type Change, formatBody, type JsonFields, REGISTRY_PUSH } from "../../k
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
+import { type RepoRow, repoKind } from "../../store/registry/repos.js";
 import type { AuditRow } from "../../store/tables/audit.js";
-import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import { ensureRepo, repoToProto } from "../repos/repo.js";
 import { repoView } from "../repos/repo-v2beta1.js";
@@ -105,7 +105,7 @@ export async function ensureAuditedRepo(
   name: string,
   { ids, nowMs, trace, rows }: { ids: Ids; nowMs: number; trace: AuditContext; rows: AuditRow[] },
 ): Promise<RepoRow> {
-  const known = await tx.repos.findByName(groupUid, name);
+  const known = await tx.table(repoKind).findByName(groupUid, name);
   if (known !== undefined) return known;
   const repo = await ensureRepo(tx, groupUid, name, { ids, nowMs });
   rows.push(buildAuditRow(TYPES.repo, repo.uid, trace, describeChange(repoView, { after: repoToProto(repo) })));

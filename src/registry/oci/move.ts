@@ -4,6 +4,9 @@ import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
+import { groupKind } from "../../store/iam/groups.js";
+import { repoKind } from "../../store/registry/repos.js";
+import { tagKind } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
 import type { RegistryNameRow } from "../../store/tables/registry.js";
 import { type CopyCounts, type CopyDeps, copyRepo, deleteCopied, type RepoMove } from "./copy-repo.js";
@@ -67,7 +70,7 @@ async function findOrganisations({ store, registry }: MoveDeps): Promise<readonl
   const organisations = await store.read(async (tx) => {
     const existing: Organisation[] = [];
     for (const record of await tx.registry.listNames()) {
-      if (await tx.groups.find(record.groupUid)) existing.push({ record, repos: [], isFound: false });
+      if (await tx.table(groupKind).find(record.groupUid)) existing.push({ record, repos: [], isFound: false });
     }
     return existing;
   });
@@ -91,15 +94,15 @@ async function requireNoTags(store: Store, { groupUid, name, uidPath }: Registry
   if (uidPath === "moved") return;
   const order = { field: "uid", descending: false };
   const query = { visible: [groupUid], filter: {}, order, skip: 0, limit: 1 };
-  const { total } = await store.read((tx) => tx.tags.listAll(query));
+  const { total } = await store.read((tx) => tx.table(tagKind).listAll(query));
   if (total === 0) return;
   throw failedPrecondition("REGISTRY", `the registry has no repo of ${name}: check --registry-url, or sync first`);
 }
 
 async function readMove({ store }: MoveDeps, { groupUid, name }: RegistryNameRow, repo: string): Promise<RepoMove> {
   const stored = await store.read(async (tx) => {
-    const row = await tx.repos.findByName(groupUid, repo);
-    return row === undefined ? [] : tx.tags.digestsOf(row.uid);
+    const row = await tx.table(repoKind).findByName(groupUid, repo);
+    return row === undefined ? [] : tx.table(tagKind).digestsOf(row.uid);
   });
   // Tags of version 1 may have no digest.
   const digests = stored.flatMap((digest) => parseDigest(digest) ?? []);

@@ -8,7 +8,7 @@ import { parseRegistrySecret, readSecretFile } from "../../kernel/files.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
-import type { MarkPlace } from "../../store/registry/tags.js";
+import { type MarkPlace, tagKind } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
 import { applyEvents } from "./apply-event.js";
 import { parseEvents } from "./notification.js";
@@ -73,7 +73,7 @@ export function createEventSweep(clock: Clock): Job {
     async run({ write, signal }) {
       const beforeMs = clock() - RETENTION_MS;
       let place: MarkPlace | undefined;
-      do place = await write((tx) => tx.tags.sweepMarks(beforeMs, place));
+      do place = await write((tx) => tx.table(tagKind).sweepMarks(beforeMs, place));
       while (place !== undefined && !signal.aborted);
       let deleted = 0;
       for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !signal.aborted; deleted += count) {

@@ -2,7 +2,9 @@
 // included, or the name that was recorded when a root group was verified. Every repo has one path; repos of an
 // organisation that was verified later may still be found at its uid until they are moved.
 import { isUidp } from "../../kernel/uidp.js";
-import type { RepoRow, UidPath } from "../../store/tables/registry.js";
+import { groupKind } from "../../store/iam/groups.js";
+import type { RepoRow } from "../../store/registry/repos.js";
+import type { UidPath } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 
 export interface RepoPath {
@@ -52,7 +54,7 @@ export interface RepoLocation {
 export async function locateRepo(tx: Tx, { org, repo }: RepoPath): Promise<RepoLocation | undefined> {
   const record = isUidp(org) ? undefined : await tx.registry.findByName(org);
   const groupUid = isUidp(org) ? org : record?.groupUid;
-  if (groupUid === undefined || (await tx.groups.find(groupUid)) === undefined) return undefined;
+  if (groupUid === undefined || (await tx.table(groupKind).find(groupUid)) === undefined) return undefined;
   const { path, uidPath } = await resolvePath(tx, groupUid, repo);
   return path === `${org}/${repo}` ? { groupUid, path } : { groupUid, path, ...(uidPath && { uidPath }) };
 }

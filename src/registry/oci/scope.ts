@@ -6,6 +6,7 @@ import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { addMappedGrants, bitOf, buildCaller } from "../../pipeline/auth/authorize.js";
+import { repoKind } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
 
@@ -116,7 +117,7 @@ async function filterActions(
   groupUid: string,
   { path, actions }: RequestedRepoAccess,
 ): Promise<readonly RepoAction[]> {
-  const repo = await tx.repos.findByName(groupUid, path.repo);
+  const repo = await tx.table(repoKind).findByName(groupUid, path.repo);
   const resource = repo?.uid ?? groupUid;
   const grants = await addMappedGrants(
     principal,

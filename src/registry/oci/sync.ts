@@ -5,9 +5,10 @@
 import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
+import { repoKind } from "../../store/registry/repos.js";
+import { type TagRow, tagKind } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
 import type { AuditRow } from "../../store/tables/audit.js";
-import type { TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import { type AuditContext, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { mapConcurrently, type RegistryClient } from "./registry-client.js";
@@ -114,7 +115,7 @@ async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<
       const repo = await ensureAuditedRepo(tx, groupUid, parsed.repo, { ids: deps.ids, nowMs, trace, rows });
       for (const { name, digest, timeMs } of current) {
         if (digest === undefined) continue;
-        if ((await tx.tags.findByName(repo.uid, name))?.digest === digest) continue;
+        if ((await tx.table(tagKind).findByName(repo.uid, name))?.digest === digest) continue;
         recordTag(await applyTagPush(tx, { repoUid: repo.uid, name, digest, timeMs }, deps.ids), trace, rows);
       }
       const next = { tag: batch.at(-1) ?? "", tags: state.tags + batch.length, added: state.added + rows.length };
@@ -157,7 +158,7 @@ async function* readRepos(store: Store, afterUid: string): AsyncGenerator<RepoPa
     for (;;) {
       const position = after === "" ? {} : { after: { key: after, uid: after } };
       const page = await store.read(async (tx) => {
-        const { rows } = await tx.repos.list({ ...query, ...position });
+        const { rows } = await tx.table(repoKind).list({ ...query, ...position });
         return Promise.all(rows.map(async (repo) => ({ uid: repo.uid, paths: await listRepoPaths(tx, repo) })));
       });
       yield* page;
@@ -178,12 +179,12 @@ async function* readOldTags(
   const existing = new Set<string>();
   for (const path of paths) for (const tag of await registry.listTags(path)) existing.add(tag);
   const query = { visible: [uid], filter: {}, order: BY_UID, skip: 0, limit: BATCH };
-  let page = await store.read((tx) => tx.tags.listAll(query));
+  let page = await store.read((tx) => tx.table(tagKind).listAll(query));
   for (;;) {
     yield page.rows.map((row) => ({ row, isGone: row.updateTimeMs < startMs && !existing.has(row.name) }));
     const { next } = page;
     if (next === undefined) return;
-    page = await store.read((tx) => tx.tags.listAll({ ...query, after: next }));
+    page = await store.read((tx) => tx.table(tagKind).listAll({ ...query, after: next }));
   }
 }
 

@@ -2,7 +2,7 @@
 // time of the last event of each tag and of each deleted manifest, also after the tag is deleted. A digest has a
 // colon and a tag has none, so their marks never collide.
 import type { Ids } from "../../kernel/ids.js";
-import type { TagRow } from "../../store/tables/registry.js";
+import { type TagRow, tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { removeTag, upsertTag } from "../tags/tag.js";
 
@@ -30,21 +30,22 @@ export type TagChange =
  */
 export async function applyTagPush(tx: Tx, push: TagPush, ids: Ids): Promise<TagChange> {
   const { repoUid, name, digest, timeMs } = push;
-  const row = await tx.tags.findByName(repoUid, name);
+  const row = await tx.table(tagKind).findByName(repoUid, name);
   const knownMs = await findLastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined && row.digest >= digest)) return undefined;
-  await tx.tags.putMark(repoUid, name, timeMs);
-  if (((await tx.tags.findMark(repoUid, digest)) ?? 0) > timeMs) return toRemoval(await removeTag(tx, repoUid, name));
+  await tx.table(tagKind).putMark(repoUid, name, timeMs);
+  if (((await tx.table(tagKind).findMark(repoUid, digest)) ?? 0) > timeMs)
+    return toRemoval(await removeTag(tx, repoUid, name));
   const tag = await upsertTag(tx, { repoUid, name, digest, nowMs: timeMs, ids });
   return row?.digest === digest ? undefined : { before: row, after: tag };
 }
 
 /** Applies the deletion of a tag. An event that is older than the last one changes nothing. */
 export async function applyTagDeletion(tx: Tx, repoUid: string, name: string, timeMs: number): Promise<TagChange> {
-  const row = await tx.tags.findByName(repoUid, name);
+  const row = await tx.table(tagKind).findByName(repoUid, name);
   const knownMs = await findLastEventMs(tx, repoUid, name, row);
   if (timeMs < knownMs || (timeMs === knownMs && row !== undefined)) return undefined;
-  await tx.tags.putMark(repoUid, name, timeMs);
+  await tx.table(tagKind).putMark(repoUid, name, timeMs);
   return toRemoval(await removeTag(tx, repoUid, name));
 }
 
@@ -55,8 +56,8 @@ export async function applyManifestDeletion(
   digest: string,
   timeMs: number,
 ): Promise<TagChange[]> {
-  if (((await tx.tags.findMark(repoUid, digest)) ?? -1) >= timeMs) return [];
-  await tx.tags.putMark(repoUid, digest, timeMs);
+  if (((await tx.table(tagKind).findMark(repoUid, digest)) ?? -1) >= timeMs) return [];
+  await tx.table(tagKind).putMark(repoUid, digest, timeMs);
   const changes: TagChange[] = [];
   const query = {
     visible: [repoUid],
@@ -65,23 +66,23 @@ export async function applyManifestDeletion(
     skip: 0,
     limit: PAGE,
   };
-  let page = await tx.tags.listAll(query);
+  let page = await tx.table(tagKind).listAll(query);
   for (;;) {
     for (const row of page.rows) {
       const knownMs = await findLastEventMs(tx, repoUid, row.name, row);
       if (knownMs >= timeMs) continue;
       // The mark keeps the old time, because a push before the deletion may still arrive.
-      await tx.tags.putMark(repoUid, row.name, knownMs);
+      await tx.table(tagKind).putMark(repoUid, row.name, knownMs);
       changes.push(toRemoval(await removeTag(tx, repoUid, row.name)));
     }
     if (page.next === undefined) return changes;
-    page = await tx.tags.listAll({ ...query, after: page.next });
+    page = await tx.table(tagKind).listAll({ ...query, after: page.next });
   }
 }
 
 // Changes by the API set no marks, so the row counts as well.
 async function findLastEventMs(tx: Tx, repoUid: string, name: string, row: TagRow | undefined): Promise<number> {
-  return Math.max((await tx.tags.findMark(repoUid, name)) ?? -1, row?.updateTimeMs ?? -1);
+  return Math.max((await tx.table(tagKind).findMark(repoUid, name)) ?? -1, row?.updateTimeMs ?? -1);
 }
 
 function toRemoval(tag: TagRow | undefined): TagChange {

@@ -9,7 +9,7 @@ import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { bitOf } from "../../pipeline/auth/authorize.js";
 import { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import type { RepoRow } from "../../store/tables/registry.js";
+import { type RepoRow, repoKind } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import { locateRepo, parseRepoPath } from "../oci/repo-path.js";
 import { copiedFields, type InheritedField, type RepoConfig, repoToProto } from "./repo.js";
@@ -104,7 +104,7 @@ function findInherited({ named }: Change, unnamed: readonly InheritedField[]): r
 
 // The source as it is now, where it still exists and the caller may still pull from it.
 async function findPresent(uid: string, call: UnaryCall): Promise<RepoConfig | undefined> {
-  const row = await call.tx.repos.find(uid);
+  const row = await call.tx.table(repoKind).find(uid);
   return row && (await canPull(uid, call)) ? repoToProto(row) : undefined;
 }
 
@@ -138,12 +138,12 @@ async function canPull(uid: string, call: UnaryCall): Promise<boolean> {
 // group of the organisation.
 async function findRepo(source: string, groupUid: string, tx: Tx): Promise<RepoRow | undefined> {
   if (isUidp(source)) {
-    const byUid = await tx.repos.find(source);
+    const byUid = await tx.table(repoKind).find(source);
     if (byUid) return byUid;
   }
   const path = source.replace(/@[^@/]*$/, "").replace(/:[^:/]*$/, "");
-  if (!path.includes("/")) return tx.repos.findByName(rootOf(groupUid), path);
+  if (!path.includes("/")) return tx.table(repoKind).findByName(rootOf(groupUid), path);
   const target = parseRepoPath(path.replace(HOST, ""));
   const location = target && (await locateRepo(tx, target));
-  return location && tx.repos.findByName(location.groupUid, target.repo);
+  return location && tx.table(repoKind).findByName(location.groupUid, target.repo);
 }

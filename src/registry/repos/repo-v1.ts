@@ -37,8 +37,8 @@ import {
 import { findsResource, getRow } from "../../pipeline/resource/read.js";
 import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition } from "../../store/lists/query.js";
+import { type RepoRow, repoKind } from "../../store/registry/repos.js";
 import type { Store } from "../../store/store.js";
-import type { RepoRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";
@@ -76,7 +76,7 @@ export const repoBodiesV1 = {
     ...bodies.created,
     // A repo that exists is updated.
     async findBefore(parentId: string, call: UnaryCall, { repo }: CreateRepoRequest) {
-      const row = await call.tx.repos.findByName(parentId, repo?.name ?? "");
+      const row = await call.tx.table(repoKind).findByName(parentId, repo?.name ?? "");
       return row && maskReadme(row, call);
     },
   },
@@ -111,7 +111,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
       const fields = repoFromV1(repo);
       const name = repo?.name ?? "";
       const existing =
-        preventExisting || !isRepoName(name) ? undefined : await call.tx.repos.findByName(parentId, name);
+        preventExisting || !isRepoName(name) ? undefined : await call.tx.table(repoKind).findByName(parentId, name);
       // A caller who may only create gets ALREADY_EXISTS of version 2.
       const { uid } =
         existing && call.caller.holds(update, existing.uid)
@@ -123,7 +123,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     },
 
     async updateRepo(repo, call) {
-      const { uid } = await updateFields(repoFromV1(repo), await call.tx.repos.find(repo.id), call);
+      const { uid } = await updateFields(repoFromV1(repo), await call.tx.table(repoKind).find(repo.id), call);
       const row = await rememberReadme(await updateReadme(uid, repo.readme, call), repo.readme, call.tx);
       return requireUpdated(fixed, repo, maskReadme(row, call));
     },
@@ -160,7 +160,7 @@ async function rememberReadme(row: RepoRow, sent: string, tx: Tx): Promise<RepoR
   const isInherited = findSource(row) !== undefined && sent === "";
   if (readInheritedFields(row).includes("readme") === isInherited) return row;
   const marked = markInherited(row, "readme", isInherited);
-  await tx.repos.replace(marked);
+  await tx.table(repoKind).replace(marked);
   return marked;
 }
 
@@ -177,7 +177,7 @@ async function countCopies(source: string, store: Store, call: CallContext): Pro
   do {
     const chunk = async (tx: Tx) => {
       const visible = (await call.callerEverywhere(tx)).visibleGroups();
-      return tx.repos.list({ ...buildChunkQuery({}, { visible }, after), limit: CHUNK_SIZE });
+      return tx.table(repoKind).list({ ...buildChunkQuery({}, { visible }, after), limit: CHUNK_SIZE });
     };
     const { rows, next } = await store.read(chunk, { deadlineMs });
     count += rows.filter((row) => findSource(row) === source).length;

@@ -13,7 +13,8 @@ import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
-import type { RepoRow } from "../../store/tables/registry.js";
+import { type RepoRow, repoKind } from "../../store/registry/repos.js";
+import { tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import type { ImageDeps } from "../images/image.js";
 import { parseRepoPath } from "../oci/repo-path.js";
@@ -66,7 +67,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
         config: configToJson(config, takesDescription ? [...inherited, "description"] : inherited),
         readme: startedFrom?.readme ?? "",
       };
-      await tx.repos.insert(row);
+      await tx.table(repoKind).insert(row);
       return repoToProto(row);
     },
 
@@ -92,7 +93,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
         readme: startedFrom?.readme ?? before.readme,
         updateTimeMs: startMs,
       };
-      await tx.repos.replace(row);
+      await tx.table(repoKind).replace(row);
       return repoToProto(row);
     },
 
@@ -103,7 +104,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
         await guardDelete(definitions, repos, uid, tx, startMs);
         await cascadeDelete(definitions, repos, uid, tx);
         while ((await deleteContents(tx, uid)) > 0);
-        await tx.repos.delete(uid);
+        await tx.table(repoKind).delete(uid);
         return {};
       },
     }),
@@ -116,7 +117,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
       if (content === before.readme) return readmeToProto(before);
       if (repoToProto(before).syncConfig) throw readmeIsCopied();
       const row: RepoRow = { ...before, readme: content, updateTimeMs: startMs };
-      await tx.repos.replace(row);
+      await tx.table(repoKind).replace(row);
       return readmeToProto(row);
     },
   };
@@ -133,13 +134,13 @@ async function requireFreeName(groupUid: string, name: string, tx: Tx): Promise<
     const rule = "must be shorter in a group this deep: paths in a registry have at most 255 characters";
     throw invalidArgument({ field: "name", rule: `${rule}` });
   }
-  const existing = await tx.repos.findByName(groupUid, name);
+  const existing = await tx.table(repoKind).findByName(groupUid, name);
   if (existing !== undefined) throw alreadyExists(repos, existing.uid);
 }
 
 // A registry stores images by path and cannot move them, so a repo with tags keeps its name.
 async function requireNoTags(uid: string, tx: Tx): Promise<void> {
-  const tags = await tx.tags.findUidsWhere("repoUid", uid, 1);
+  const tags = await tx.table(tagKind).findUidsWhere("repoUid", uid, 1);
   if (tags.length > 0) throw failedPrecondition("RESOURCE_NOT_EMPTY", "cannot rename repo with child tags");
 }
 

@@ -15,7 +15,8 @@ import { defineMutableFields, defineResource } from "../../pipeline/resource/def
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
-import type { RepoRow } from "../../store/tables/registry.js";
+import { type RepoRow, repoKind } from "../../store/registry/repos.js";
+import { tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { isReadme } from "./readme-rule.js";
 import { isAliases, isBundles, isOverlay, isRepoNameField, isSyncConfig, isTagNames, isTier } from "./repo-rules.js";
@@ -25,23 +26,20 @@ export const repos = defineResource({
   type: "registry.chainguard.dev/Repo",
   plural: "repos",
   message: RepoSchema,
-  table: (tx) => tx.repos,
+  kind: repoKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.repos, "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => hasRows(tx.table(repoKind), "groupUid", uid) },
   },
-  quota: {
-    name: "repos",
-    createdBy: [
-      createsInScope(ReposService.method.createRepo),
-      // Version 1 updates a repo that exists, unless the caller prevents that.
-      createsInScope(Registry.method.createRepo, ({ parentId, repo, preventExisting }) => ({
-        exact: async (tx) => (!preventExisting && (await tx.repos.findByName(parentId, repo?.name ?? "")) ? 0 : 1),
-      })),
-    ],
-  },
+  createdBy: [
+    createsInScope(ReposService.method.createRepo),
+    // Version 1 updates a repo that exists, unless the caller prevents that.
+    createsInScope(Registry.method.createRepo, ({ parentId, repo, preventExisting }) => ({
+      exact: async (tx) =>
+        !preventExisting && (await tx.table(repoKind).findByName(parentId, repo?.name ?? "")) ? 0 : 1,
+    })),
+  ],
   stable: StableReposService,
-  sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isRepoNameField,
     description: isDescription,
@@ -146,14 +144,14 @@ export function buildRepo(groupUid: string, name: string, { ids, nowMs }: RepoCr
 
 /** Finds the repo of this name in a group that exists, or creates it. */
 export async function ensureRepo(tx: Tx, groupUid: string, name: string, creation: RepoCreation): Promise<RepoRow> {
-  const found = await tx.repos.findByName(groupUid, name);
+  const found = await tx.table(repoKind).findByName(groupUid, name);
   if (found !== undefined) return found;
   const row = buildRepo(groupUid, name, creation);
-  await tx.repos.insert(row);
+  await tx.table(repoKind).insert(row);
   return row;
 }
 
 /** Deletes some of what a repo has; resolves to how many rows, which is zero when none is left. */
 export async function deleteContents(tx: Tx, repoUid: string): Promise<number> {
-  return (await tx.tags.deleteSome(repoUid)) || (await tx.registry.deleteManifests(repoUid));
+  return (await tx.table(tagKind).deleteSome(repoUid)) || (await tx.registry.deleteManifests(repoUid));
 }

@@ -23,8 +23,8 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, ListQuery } from "../../store/lists/query.js";
+import { type TagFamily, type TagRow, tagKind } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
-import type { TagFamily, TagRow } from "../../store/tables/registry.js";
 import type { Tx } from "../../store/transaction.js";
 import { repos } from "../repos/repo.js";
 import {
@@ -54,7 +54,7 @@ export const tagBodiesV1 = {
     ...bodies.created,
     // A tag that exists is moved.
     async findBefore(repoId: string, { tx }: UnaryCall, { tag }: CreateTagRequest) {
-      const row = await tx.tags.findByName(repoId, tag?.name ?? "");
+      const row = await tx.table(tagKind).findByName(repoId, tag?.name ?? "");
       return row && tagToProtoV1(row);
     },
   },
@@ -67,7 +67,7 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
     async createTag({ repoId, tag }, { tx, startMs }) {
       await getRow(tx, repos, repoId);
       const values = buildTagValues(tag);
-      const before = await tx.tags.findByName(repoId, values.name);
+      const before = await tx.table(tagKind).findByName(repoId, values.name);
       return tagToProtoV1(await upsertTag(tx, { ...keepDigest(values, before), repoUid: repoId, nowMs: startMs, ids }));
     },
 
@@ -117,9 +117,9 @@ function keepDigest<T extends { digest: string }>(values: T, before: TagRow | un
 // A registry cannot rename a tag, so only a tag without an image is renamed.
 async function rename(row: TagRow, name: string, nowMs: number, tx: Tx): Promise<void> {
   if (row.digest !== "") throw failedPrecondition("TAG_IN_USE", "cannot rename tag that points at an image");
-  const existing = await tx.tags.findByName(row.repoUid, name);
+  const existing = await tx.table(tagKind).findByName(row.repoUid, name);
   if (existing !== undefined) throw alreadyExists(tags, existing.uid);
-  await tx.tags.replace({ ...row, name, family: classifyTag(name), updateTimeMs: nowMs });
+  await tx.table(tagKind).replace({ ...row, name, family: classifyTag(name), updateTimeMs: nowMs });
 }
 
 /** Converts a stored tag to version 1, which shows the time of its creation. */
@@ -175,7 +175,7 @@ export const tagSummaryHandlersV1 = ({ store }: { readonly store: Pick<Store, "r
     async getUpdateStatus({ repoId }, { tx, startMs }) {
       await getRow(tx, repos, repoId);
       const order = { field: "updated_at", descending: true } as const;
-      const { rows } = await tx.tags.listAll({ ...buildTagQuery(repoId), order, limit: 1, uncounted: true });
+      const { rows } = await tx.table(tagKind).listAll({ ...buildTagQuery(repoId), order, limit: 1, uncounted: true });
       return { recentlyUpdated: (rows[0]?.updateTimeMs ?? 0) >= startMs - RECENT_MS };
     },
 
@@ -184,7 +184,7 @@ export const tagSummaryHandlersV1 = ({ store }: { readonly store: Pick<Store, "r
       const [fromMs, toMs] = [parseBound(start, "start", 0), parseBound(end, "end", Number.MAX_SAFE_INTEGER)];
       await getRow(tx, tags, parentId);
       const { timeMs, count } = after ?? { timeMs: fromMs, count: 0 };
-      const moves = (await tx.tags.listMoves(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
+      const moves = (await tx.table(tagKind).listMoves(parentId, timeMs, toMs, count + CHUNK_SIZE)).slice(count);
       const last = moves.at(-1)?.timeMs ?? timeMs;
       const known = moves.filter((move) => move.timeMs === last).length + (last === timeMs ? count : 0);
       const next = moves.length < CHUNK_SIZE ? undefined : { timeMs: last, count: known };
@@ -207,7 +207,7 @@ async function findLatest(tx: Tx, repoUid: string, families: readonly TagFamily[
   const order = { field: "updated_at", descending: true } as const;
   const page = await listTagPage(tx, { ...buildTagQuery(repoUid), order, limit: 1 }, families);
   const [newest] = page.rows;
-  return { page, newest, latest: newest && ((await tx.tags.findByName(repoUid, "latest")) ?? newest) };
+  return { page, newest, latest: newest && ((await tx.table(tagKind).findByName(repoUid, "latest")) ?? newest) };
 }
 
 // The longest name of the other tags with the image of the latest one.
@@ -224,7 +224,7 @@ async function findLongestAlias(
   const query = { ...buildTagQuery(repoUid), order, uncounted: true };
   let after: ListPosition | undefined;
   do {
-    const { rows, next } = await store.read((tx) => tx.tags.listAll({ ...query, ...(after && { after }) }));
+    const { rows, next } = await store.read((tx) => tx.table(tagKind).listAll({ ...query, ...(after && { after }) }));
     for (const { uid, name, digest, family } of rows) {
       const isAlias = digest === latest.digest && uid !== latest.uid && families.includes(family as TagFamily);
       if (isAlias && name !== "latest-dev" && name.length > longest.length) longest = name;

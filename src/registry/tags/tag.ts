@@ -24,7 +24,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
 import type { ListQuery, Page } from "../../store/lists/query.js";
-import type { TagFamily, TagRow } from "../../store/tables/registry.js";
+import { type TagFamily, type TagRow, tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { parseDigest } from "../oci/reference.js";
 import { repos } from "../repos/repo.js";
@@ -42,20 +42,16 @@ export const tags = defineResource({
   type: "registry.chainguard.dev/Tag",
   plural: "tags",
   message: TagSchema,
-  table: (tx) => tx.tags,
+  kind: tagKind,
   parent: {
     type: "registry.chainguard.dev/Repo",
-    onDelete: { cascade: (tx, repoUid) => tx.tags.deleteOf(repoUid) },
+    onDelete: { cascade: (tx, repoUid) => tx.table(tagKind).deleteOf(repoUid) },
   },
-  quota: {
-    name: "tags",
-    createdBy: [
-      createsInScope(TagsService.method.createTag, ({ parent, tag }) => countNew(parent, tag?.name)),
-      createsInScope(Registry.method.createTag, ({ repoId, tag }) => countNew(repoId, tag?.name)),
-    ],
-  },
+  createdBy: [
+    createsInScope(TagsService.method.createTag, ({ parent, tag }) => countNew(parent, tag?.name)),
+    createsInScope(Registry.method.createTag, ({ repoId, tag }) => countNew(repoId, tag?.name)),
+  ],
   stable: StableTagsService,
-  sort: ["uid", "name", "updated_at"],
   mutable: {
     name: isTagNameField,
     digest: isDigestField,
@@ -66,7 +62,7 @@ export const tags = defineResource({
 
 // The creation of a tag that exists moves it.
 function countNew(repoUid: string, name = "") {
-  return { exact: async (tx: Tx) => ((await tx.tags.findByName(repoUid, name)) === undefined ? 1 : 0) };
+  return { exact: async (tx: Tx) => ((await tx.table(tagKind).findByName(repoUid, name)) === undefined ? 1 : 0) };
 }
 
 /** Classifies a tag by its name; lists hide all families but 0 unless the request includes them. */
@@ -104,7 +100,7 @@ interface TagInput {
  */
 export async function upsertTag(tx: Tx, tag: TagInput): Promise<TagRow> {
   const { repoUid, name, digest, nowMs, ids } = tag;
-  const before = await tx.tags.findByName(repoUid, name);
+  const before = await tx.table(tagKind).findByName(repoUid, name);
   const { deprecated = before?.deprecated ?? false, bundles = before?.bundles ?? [] } = tag;
   const values = { digest, deprecated, bundles: [...bundles], updateTimeMs: nowMs };
   if (before === undefined) {
@@ -116,22 +112,22 @@ export async function upsertTag(tx: Tx, tag: TagInput): Promise<TagRow> {
       ...values,
       createTimeMs: nowMs,
     };
-    await tx.tags.insert(row);
-    await tx.tags.recordMove({ tagUid: row.uid, timeMs: nowMs, digest });
+    await tx.table(tagKind).insert(row);
+    await tx.table(tagKind).recordMove({ tagUid: row.uid, timeMs: nowMs, digest });
     return row;
   }
   if (before.digest === digest && before.deprecated === deprecated && isSameList(before.bundles, bundles))
     return before;
   const row: TagRow = { ...before, ...values };
-  await tx.tags.replace(row);
-  if (before.digest !== digest) await tx.tags.recordMove({ tagUid: row.uid, timeMs: nowMs, digest });
+  await tx.table(tagKind).replace(row);
+  if (before.digest !== digest) await tx.table(tagKind).recordMove({ tagUid: row.uid, timeMs: nowMs, digest });
   return row;
 }
 
 /** Deletes the tag of this name with its history, and returns it; undefined where it does not exist. */
 export async function removeTag(tx: Tx, repoUid: string, name: string): Promise<TagRow | undefined> {
-  const row = await tx.tags.findByName(repoUid, name);
-  if (row !== undefined) await tx.tags.delete(row.uid);
+  const row = await tx.table(tagKind).findByName(repoUid, name);
+  if (row !== undefined) await tx.table(tagKind).delete(row.uid);
   return row;
 }
 
@@ -169,14 +165,14 @@ export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listReso
 
     async deleteTag({ uid }, { tx }) {
       await getRow(tx, tags, uid);
-      await tx.tags.delete(uid);
+      await tx.table(tagKind).delete(uid);
       return {};
     },
   };
   const bodies = defineBodies(tagView, findsResource(tags, tagToProto));
   // A tag that exists is moved.
   const findSame = async (parent: string, { tx }: UnaryCall, { tag }: CreateTagRequest) => {
-    const row = await tx.tags.findByName(parent, tag?.name ?? "");
+    const row = await tx.table(tagKind).findByName(parent, tag?.name ?? "");
     return row && tagToProto(row);
   };
   return serve(TagsService, handlers, {
@@ -187,8 +183,8 @@ export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listReso
 
 /** Lists the tags of these families. */
 export function listTagPage(tx: Tx, query: ListQuery, families: readonly TagFamily[]): Promise<Page<TagRow>> {
-  if (families.length === 1) return tx.tags.list(query);
-  return tx.tags.listAll(query, families.length === 4 ? undefined : families);
+  if (families.length === 1) return tx.table(tagKind).list(query);
+  return tx.table(tagKind).listAll(query, families.length === 4 ? undefined : families);
 }
 
 /** Selects the families of tags that a list shows: the usual one, which comes first, and those included. */

@@ -1,33 +1,75 @@
 // The store of advisories, with their events and the values by which filters find them.
 import { and, asc, eq, inArray } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
+import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
 import type { ListLimits } from "../lists/plan.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { defineListedKind } from "../lists/resource.js";
 import { unindexed } from "../lists/statements.js";
 import { deleteRows, ownColumns, putRow, selectRows } from "../rows.js";
-import {
-  buildEquals,
-  buildManyValues,
-  type Executor,
-  padParams,
-  statement,
-  statementFamily,
-  value,
-} from "../statement.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
+import { buildEquals, buildManyValues, padParams, statement, statementFamily, value } from "../statement.js";
+import type { AdvisoryEventRow } from "../tables/advisories.js";
 import { type AdvisoryValue, buildValues, conditions, QUERY } from "./filters.js";
 import { createSearch, type SearchLimits } from "./search.js";
 
-export const advisoryKind = defineListedKind(12, {
-  table: "advisories",
+const declared = declareKind({
+  number: 12,
+  key: "advisories",
+  name: "advisories",
+  columns: (c, t) => ({
+    /** The values of an advisory name it by this number. */
+    number: c.rowNumber("number"),
+    uid: c.str("uid").notNull().unique(),
+    groupUid: c
+      .str("group_uid")
+      .notNull()
+      .references(() => t.groups.uid),
+    rootUid: c.str("root_uid").notNull(),
+    advisoryId: c.str("advisory_id").notNull(),
+    legacyAdvisoryId: c.str("legacy_advisory_id").notNull(),
+    author: c.str("author").notNull(),
+    artifactName: c.str("artifact_name").notNull(),
+    artifactType: c.str("artifact_type").notNull(),
+    artifactArchitecture: c.str("artifact_architecture").notNull(),
+    componentName: c.str("component_name").notNull(),
+    componentLocation: c.str("component_location").notNull(),
+    componentType: c.str("component_type").notNull(),
+    aliases: c.json<string[]>("aliases").notNull(),
+    /** The JSON of its severities. */
+    severities: c.json<object>("severities").notNull(),
+    /** The text that a query searches: names and aliases in lower case, one a line. */
+    searched: c.str("searched").notNull(),
+    /** The type of the latest approved event; 0 where there is none. */
+    latestEventType: c.int("latest_event_type").notNull(),
+    /** The record it was imported from, so that a record is stored once; empty for others. */
+    sourceKey: c.str("source_key").notNull(),
+    /** The hash of the imported record. */
+    sourceHash: c.str("source_hash").notNull(),
+    deleteTimeMs: c.long("delete_time_ms"),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  }),
+  indexes: (c, t) => [
+    c.index("advisories_by_number").on(t.rootUid, t.number),
+    c.uniqueIndex("advisories_id").on(t.advisoryId, t.groupUid),
+    c.index("advisories_legacy").on(t.legacyAdvisoryId),
+    c.index("advisories_source").on(t.groupUid, t.sourceKey),
+  ],
   parent: "groupUid",
   quota: "advisories",
   sorts: { created_at: "createTimeMs", updated_at: "updateTimeMs" },
   filters: conditions,
 });
+
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly advisories: KindTable<typeof declared>;
+  }
+}
+
+/** An advisory as stored. Its number is known to the store alone. */
+export type AdvisoryRow = KindRow<typeof declared>;
 
 const fromSource = selectRows("advisories", ["groupUid", "sourceKey"]);
 const fromId = statement<{ groupUid: string; advisoryId: string }, AdvisoryRow>((q, t) =>
@@ -72,10 +114,6 @@ const MAX_VALUES = 16;
  * a text between two `%`, whose special characters have a backslash.
  */
 export class Advisories extends ListedTable<AdvisoryRow> {
-  constructor(tx: Executor) {
-    super(tx, advisoryKind);
-  }
-
   override async insert(row: AdvisoryRow, events: readonly AdvisoryEventRow[] = []): Promise<void> {
     await super.insert(row);
     for (const event of events) await this.run(putEvent, event);
@@ -196,3 +234,5 @@ export class Advisories extends ListedTable<AdvisoryRow> {
     return this.all(events(size), params);
   }
 }
+
+export const advisoryKind = defineKind(declared, Advisories);

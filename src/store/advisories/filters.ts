@@ -3,9 +3,12 @@
 import { getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { Filter } from "../lists/resource.js";
 import { unindexed } from "../lists/statements.js";
+import type { RowIn } from "../rows.js";
 import { columnOf } from "../statement.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../tables/advisories.js";
-import type { Tables } from "../tables/schema.js";
+import type { AdvisoryEventRow } from "../tables/advisories.js";
+import type { Tables } from "../tables/tables.js";
+
+type AdvisoryRow = RowIn<"advisories">;
 
 /** Where a filter finds the values of an advisory. */
 type ValueSource = {

@@ -5,7 +5,7 @@ import type { ListPosition } from "../lists/query.js";
 import type { ListedKind } from "../lists/resource.js";
 import { param, unindexed } from "../lists/statements.js";
 import { columnOf, rowLimit, type Sql, statement, statementFamily, toNumber, value } from "../statement.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 
 type Params = Record<string, string | number>;
 

@@ -13,7 +13,7 @@ import {
   value,
 } from "../statement.js";
 import type { AuditHead, ChainEntry, SealerRow, StoredAuditRow } from "../tables/audit.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 import { auditColumns } from "./columns.js";
 
 /** A chain entry with the audit row it seals; null when the row no longer exists. */

@@ -3,7 +3,7 @@ import { and, asc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-
 import { putRow, selectRows } from "../rows.js";
 import { rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { AuditCheckpoint } from "../tables/audit.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 
 /** A part of the organisations, some of which have chains that begin with an old row. */
 export interface OldChains {

@@ -13,7 +13,7 @@ import {
   value,
 } from "../statement.js";
 import type { StoredAuditRow } from "../tables/audit.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 import { auditColumns } from "./columns.js";
 
 /** A recorded change, and its number in the chain: null while it is not sealed. */

@@ -2,7 +2,7 @@
 import { getTableName, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { isBelow, lineageOf } from "../../kernel/uidp.js";
-import { listedKinds } from "../lists/kinds.js";
+import { kinds } from "../kinds.js";
 import { type Counted, counterOf, familiesOf, type ListedKind, type ListedTables } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
 import { schema } from "../tables/schema-sqlite.js";
@@ -26,7 +26,7 @@ interface CheckedKind {
   readonly family: AnySQLiteColumn | undefined;
 }
 
-const checkedKinds: readonly CheckedKind[] = listedKinds.map((kind) => {
+const checkedKinds: readonly CheckedKind[] = kinds.map((kind) => {
   const table = kind.table(schema);
   const family = kind.families && columnOf(table, kind.families.column);
   return { kind, table, title: getTableName(table), family };
@@ -35,7 +35,7 @@ const checkedKinds: readonly CheckedKind[] = listedKinds.map((kind) => {
 /** The columns that {@link rootCheck} compares. */
 export const rootColumns: readonly AnySQLiteColumn[] = checkedKinds.map(({ table }) => table.rootUid);
 
-const allCounters = listedKinds.flatMap((kind) =>
+const allCounters = kinds.flatMap((kind) =>
   familiesOf(kind).flatMap((family) => [counterOf(kind, "below", family), counterOf(kind, "children", family)]),
 );
 

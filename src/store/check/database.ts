@@ -210,7 +210,7 @@ export async function readPg(url: string, tls?: PgTls): Promise<CheckDatabase> {
 // SQL that checks share. The tables of the SQLite schema stand for those of both databases: all names are the same.
 
 /** All tables of the schema. */
-export const tables: readonly SQLiteTable[] = Object.values<unknown>(schema).filter((one): one is SQLiteTable =>
+export const tables: readonly SQLiteTable[] = Object.values(schema as object).filter((one): one is SQLiteTable =>
   is(one, SQLiteTable),
 );
 

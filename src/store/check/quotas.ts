@@ -2,7 +2,7 @@
 // The counters that quotas are counted by are compared with the rows by the check of counters.
 import { sql } from "drizzle-orm";
 import { limitsFor, organisationQuotas, type QuotaLimits } from "../../kernel/quotas.js";
-import { countedKinds } from "../lists/kinds.js";
+import { countedKinds } from "../kinds.js";
 import { counterOf, familiesOf } from "../lists/resource.js";
 import { schema } from "../tables/schema-sqlite.js";
 import type { Check, CheckContext } from "./findings.js";

@@ -2,9 +2,12 @@
 // and whether the uid of each row continues the uid of its parent, because rights and lists go by the path.
 import { getTableName, is, type SQL, sql } from "drizzle-orm";
 import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { DeclaredKind } from "../kind.js";
+import { kinds } from "../kinds.js";
 import type { ListedKind } from "../lists/resource.js";
 import { columnOf } from "../statement.js";
 import { schema } from "../tables/schema-sqlite.js";
+import type { Tables } from "../tables/tables.js";
 import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./database.js";
 import { type Check, type CheckContext, type Finding, MAX_KEPT } from "./findings.js";
 
@@ -44,24 +47,23 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.revokedTokens.identityUid,
 ];
 
+/** What columns of a kind name without a foreign key, as its declaration says. */
+export function findUndeclared({ table, references }: DeclaredKind, tables: Tables): Reference[] {
+  return Object.entries(references).map(([property, { to, where, remedy }]) => {
+    const from = columnOf(table(tables), property);
+    return {
+      from,
+      to: tables[to].uid,
+      ...(where && { where: where(at("c", from)) }),
+      ...(remedy && { remedy: ({ uid }) => remedy(String(uid)) }),
+    };
+  });
+}
+
 // Columns without a foreign key.
 const undeclared: readonly Reference[] = [
-  { from: schema.groups.parentUid, to: schema.groups.uid },
-  {
-    // The uid of a person is known before the person registers, and stays bound when they are deleted.
-    from: schema.roleBindings.identityUid,
-    to: schema.identities.uid,
-    where: sql`${at("c", schema.roleBindings.identityUid)} like '%/%'`,
-    remedy: ({ uid }) => `arbor admin unbind ${uid}`,
-  },
+  ...kinds.flatMap((kind) => findUndeclared(kind, schema)),
   { from: schema.eventPositions.rootUid, to: schema.groups.uid },
-  { from: schema.accountAssociations.parentUid, to: schema.groups.uid },
-  { from: schema.identities.providerUid, to: schema.identityProviders.uid },
-  {
-    from: schema.groupMappings.scope,
-    to: schema.groups.uid,
-    remedy: ({ uid }) => `arbor iam group-mappings delete ${uid}`,
-  },
   { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
   { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
   { from: schema.manifests.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.manifests) },

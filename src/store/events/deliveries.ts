@@ -12,7 +12,7 @@ import {
   value,
 } from "../statement.js";
 import type { DeliveryState, EventDeliveryRow } from "../tables/events.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 
 /** A delivery with its event; what the log has no more of is null. */
 export interface ListedDelivery extends EventDeliveryRow {

@@ -12,7 +12,7 @@ import {
   value,
 } from "../statement.js";
 import type { DeliveryState, EventPositionRow, SuspendReason } from "../tables/events.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 
 /** A position with what its delivery needs to know of the subscription. */
 export interface SubscribedPosition extends EventPositionRow {

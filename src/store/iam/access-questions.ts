@@ -15,11 +15,15 @@ import {
   TransactionPart,
   value,
 } from "../statement.js";
-import type { GroupMappingRow, IdentityProviderRow, IdentityRow } from "../tables/identities.js";
-import type { GroupInviteRow, RoleBindingRow, RoleRow } from "../tables/roles.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
+import type { GroupInviteRow } from "./group-invites.js";
+import type { GroupMappingRow } from "./group-mappings.js";
 import { groupMappingKind } from "./group-mappings.js";
+import type { IdentityRow } from "./identities.js";
 import { identityKind } from "./identities.js";
+import type { IdentityProviderRow } from "./identity-providers.js";
+import type { RoleBindingRow } from "./role-bindings.js";
+import type { RoleRow } from "./roles.js";
 import { roleKind } from "./roles.js";
 
 /** A role binding without its times. */

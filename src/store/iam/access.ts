@@ -3,7 +3,7 @@ import { and, asc, between, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Principal } from "../../kernel/principal.js";
 import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 
 /** An identity with one of its grants, or with none; the rows from which a call is authorized. */
 export interface AccessRow {

@@ -1,22 +1,56 @@
-import { and, asc, eq, gt, isNull } from "drizzle-orm";
+// Groups: their table, and its statements.
+import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
+import { declareKind, defineKind, type KindPatch, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
-import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
 import { ownColumns, selectAny } from "../rows.js";
-import { buildEquals, type Executor, rowLimit, statement, value } from "../statement.js";
-import type { GroupRow } from "../tables/groups.js";
+import { buildEquals, rowLimit, statement, value } from "../statement.js";
 
-export const groupKind = defineListedKind(1, {
-  table: "groups",
+const declared = declareKind({
+  number: 1,
+  key: "groups",
+  name: "groups",
+  columns: (c) => ({
+    uid: c.str("uid").primaryKey(),
+    /** Null for a root group. */
+    parentUid: c.str("parent_uid"),
+    /** The first segment of the uid. All listed tables have it, because lists are read by it. */
+    rootUid: c.str("root_uid").notNull(),
+    name: c.str("name").notNull(),
+    description: c.str("description").notNull(),
+    verified: c.bool("verified").notNull(),
+    /** The number of the OrgKind. */
+    kind: c.int("kind").notNull(),
+    /** Of a root group: the quotas that the operator set for the organisation, by name. Empty for other groups. */
+    resourceLimits: c.json<Readonly<Record<string, number>>>("resource_limits").notNull(),
+    /** Who created a root group by a call; empty for one created on the host, and for other groups. */
+    createdBy: c.str("created_by").notNull().default(""),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  }),
+  indexes: (c, t) => [
+    // Any number of groups may share a name, and most have no creator: these contain only what is searched for.
+    c.index("groups_root_name").on(t.name, t.verified).where(sql`parent_uid IS NULL`),
+    c.index("groups_creator").on(t.createdBy, t.uid).where(sql`created_by <> ''`),
+  ],
   parent: "parentUid",
   fixed: ["createdBy"],
+  references: { parentUid: { to: "groups" } },
   quota: "groups",
   includesSelf: true,
   hasRowsBelow: true,
   sorts: usualSorts,
 });
 
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly groups: KindTable<typeof declared>;
+  }
+}
+
+export type GroupRow = KindRow<typeof declared>;
+
 /** The columns of a group that change after its creation. */
-export type GroupPatch = PatchOf<typeof groupKind>;
+export type GroupPatch = KindPatch<typeof declared>;
 
 const child = selectAny("groups", "parentUid");
 // Any number of roots may share a name: no statement may read all of them.
@@ -44,10 +78,6 @@ const rootsAfter = statement<{ after: string; limit: number }, GroupRow>((q, t) 
 );
 
 export class Groups extends ListedTable<GroupRow, GroupPatch> {
-  constructor(tx: Executor) {
-    super(tx, groupKind);
-  }
-
   hasChildren(parentUid: string): Promise<boolean> {
     return this.has(child, { parentUid });
   }
@@ -67,3 +97,5 @@ export class Groups extends ListedTable<GroupRow, GroupPatch> {
     return this.all(rootsAfter, { after, limit });
   }
 }
+
+export const groupKind = defineKind(declared, Groups);

@@ -1,19 +1,72 @@
-import { and, asc, isNotNull, lt } from "drizzle-orm";
+// Identities: their table, and its statements. People and workloads are rows of one table: what is for people alone is empty or
+// null for workloads, and the other way round.
+import { and, asc, isNotNull, lt, sql } from "drizzle-orm";
+import { declareKind, defineKind, type KindPatch, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { defineListedKind, type PatchOf, usualSorts } from "../lists/resource.js";
 import { selectAny } from "../rows.js";
-import { buildEquals, buildUpdateValues, type Executor, rowLimit, statement, value } from "../statement.js";
-import type { IdentityRow } from "../tables/identities.js";
-import type { Tables } from "../tables/schema.js";
+import { buildEquals, buildUpdateValues, rowLimit, statement, value } from "../statement.js";
+import type { Tables } from "../tables/tables.js";
 
-export const identityKind = defineListedKind(2, {
-  table: "identities",
+const declared = declareKind({
+  number: 2,
+  key: "identities",
+  name: "identities",
+  columns: (c, t) => ({
+    uid: c.str("uid").primaryKey(),
+    /** Null for people and for the identities that Arbor itself defines. */
+    groupUid: c.str("group_uid").references(() => t.groups.uid),
+    rootUid: c.str("root_uid").notNull(),
+    name: c.str("name").notNull(),
+    description: c.str("description").notNull(),
+    /** Of people: the issuer and the subject at the login provider. */
+    issuer: c.str("issuer").notNull(),
+    subject: c.str("subject").notNull(),
+    /** The e-mail address that a trusted login provider confirmed, else empty. */
+    email: c.str("email").notNull(),
+    /** The address that a provider stated without confirming it. No decision uses it. */
+    emailUnverified: c.str("email_unverified").notNull(),
+    /** A note of those who manage the identity, as its description is. */
+    company: c.str("company").notNull(),
+    /** Of people who log in through an organisation's own provider: which one; null for all others. */
+    providerUid: c.str("provider_uid"),
+    /** The number of the RelationshipType; 0 for people. */
+    relation: c.int("relation").notNull(),
+    /** How the identity is assumed, in the JSON of its message; empty for people. */
+    relationship: c.json<object>("relationship").notNull(),
+    /** What people stated about themselves. */
+    metadata: c.json<object>("metadata").notNull(),
+    /** Tokens issued before this epoch second are void. */
+    notBefore: c.long("not_before").notNull(),
+    /**
+     * When all of its tokens were revoked last, in epoch milliseconds; 0: never. Tokens name the one that their issuer
+     * read, and are void after the next.
+     */
+    revokeTimeMs: c.long("revoke_time_ms").notNull().default(0),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+    lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
+    /** When its deletion began, which takes several units of work; null for all others. */
+    deleteTimeMs: c.long("delete_time_ms"),
+  }),
+  indexes: (c, t) => [
+    c.index("identities_provider").on(t.providerUid),
+    c.index("identities_deleted").on(t.deleteTimeMs).where(sql`delete_time_ms IS NOT NULL`),
+  ],
   parent: "groupUid",
   fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs", "deleteTimeMs"],
+  references: { providerUid: { to: "identityProviders" } },
   quota: "identities",
   sorts: usualSorts,
 });
+
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly identities: KindTable<typeof declared>;
+  }
+}
+
+export type IdentityRow = KindRow<typeof declared>;
 
 const child = selectAny("identities", "groupUid");
 const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
@@ -41,11 +94,7 @@ const marked = statement<{ limit: number }, { uid: string }>((q, t) =>
 );
 
 /** Identities. Those that are being deleted are neither found nor listed, but their rows are there. */
-export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identityKind>> {
-  constructor(tx: Executor) {
-    super(tx, identityKind);
-  }
-
+export class Identities extends ListedTable<IdentityRow, KindPatch<typeof declared>> {
   override find(uid: string): Promise<IdentityRow | undefined> {
     return mapRow(this.findStored(uid), (row) => (row?.deleteTimeMs === null ? row : undefined));
   }
@@ -92,3 +141,5 @@ export class Identities extends ListedTable<IdentityRow, PatchOf<typeof identity
 async function mapRow<T>(row: Promise<IdentityRow | undefined>, map: (row: IdentityRow | undefined) => T): Promise<T> {
   return map(await row);
 }
+
+export const identityKind = defineKind(declared, Identities);

@@ -1,16 +1,61 @@
 import { asc, lt } from "drizzle-orm";
+import { declareKind, defineKind, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
-import { defineListedKind, usualSorts } from "../lists/resource.js";
-import { type Executor, rowLimit, statement, value } from "../statement.js";
-import type { IdentityProviderRow } from "../tables/identities.js";
+import { rowLimit, statement, value } from "../statement.js";
 
-export const identityProviderKind = defineListedKind(5, {
-  table: "identityProviders",
+/** The credentials by which a provider's directory may push people and groups. */
+export interface ScimState {
+  readonly enabled: boolean;
+  /** Hash of the current token. */
+  readonly tokenHash: string;
+  /** Hash of the token before it, which stays valid for a while. */
+  readonly previousHash: string;
+  /** Epoch milliseconds; absent: never. */
+  readonly expireTimeMs?: number;
+  readonly previousExpireTimeMs?: number;
+  readonly revoked: boolean;
+  readonly etag: string;
+}
+
+const declared = declareKind({
+  number: 5,
+  key: "identityProviders",
+  name: "identity_providers",
+  columns: (c, t) => ({
+    uid: c.str("uid").primaryKey(),
+    groupUid: c
+      .str("group_uid")
+      .notNull()
+      .references(() => t.groups.uid),
+    rootUid: c.str("root_uid").notNull(),
+    name: c.str("name").notNull(),
+    description: c.str("description").notNull(),
+    defaultRole: c
+      .str("default_role")
+      .notNull()
+      .references(() => t.roles.uid),
+    /** The JSON of its OIDC message, without the secret. */
+    oidc: c.json<object>("oidc").notNull(),
+    /** The client secret, sealed; empty where there is none. */
+    sealedSecret: c.str("sealed_secret").notNull(),
+    scim: c.json<ScimState>("scim").notNull(),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  }),
+  indexes: (c, t) => [c.index("identity_providers_role").on(t.defaultRole)],
   parent: "groupUid",
   quota: "providers",
   hasRowsBelow: true,
   sorts: usualSorts,
 });
+
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly identityProviders: KindTable<typeof declared>;
+  }
+}
+
+export type IdentityProviderRow = KindRow<typeof declared>;
 
 const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>
   q
@@ -22,12 +67,10 @@ const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: strin
 );
 
 export class IdentityProviders extends ListedTable<IdentityProviderRow> {
-  constructor(tx: Executor) {
-    super(tx, identityProviderKind);
-  }
-
   /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
   findUnchangedSince(timeMs: number, limit: number): Promise<string[]> {
     return this.all(unchangedSince, { timeMs, limit }, (rows) => rows.map(({ uid }) => uid));
   }
 }
+
+export const identityProviderKind = defineKind(declared, IdentityProviders);

@@ -16,14 +16,15 @@ import {
   sql,
 } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import { byCreation, declareKind, defineKind, type KindPatch, type KindRow, type KindTable } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { byCreation, defineListedKind, type Join, type PatchOf } from "../lists/resource.js";
+import type { Join } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns, selectAny, selectRows, selectSome, updateRows } from "../rows.js";
-import { buildEquals, type Executor, rowLimit, statement, sumOf, toNumber, value } from "../statement.js";
-import type { RoleBindingRow, RoleRow } from "../tables/roles.js";
-import type { Tables } from "../tables/schema.js";
+import { buildEquals, rowLimit, statement, sumOf, toNumber, value } from "../statement.js";
+import type { Tables } from "../tables/tables.js";
+import type { RoleRow } from "./roles.js";
 
 /**
  * A role binding with the columns of its group, role and identity that responses contain; null where there is no
@@ -69,13 +70,62 @@ const join: Join = {
 };
 
 /** Role bindings as they are listed; they have no names. */
-export const roleBindingKind = defineListedKind(4, {
-  table: "roleBindings",
+const declared = declareKind({
+  number: 4,
+  key: "roleBindings",
+  name: "role_bindings",
+  columns: (c, t) => ({
+    uid: c.str("uid").primaryKey(),
+    groupUid: c
+      .str("group_uid")
+      .notNull()
+      .references(() => t.groups.uid),
+    rootUid: c.str("root_uid").notNull(),
+    identityUid: c.str("identity_uid").notNull(),
+    roleUid: c
+      .str("role_uid")
+      .notNull()
+      .references(() => t.roles.uid),
+    /** Whether it was created with its root group; it is then deleted with the group. */
+    automatic: c.bool("automatic").notNull(),
+    /** Whether the person it is for created it by accepting an invite. */
+    accepted: c.bool("accepted").notNull().default(false),
+    /**
+     * Whether the person it is for has yet to accept it. It grants its role wherever a call names the group,
+     * but adds nothing to lists over all groups.
+     */
+    pending: c.bool("pending").notNull().default(false),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  }),
+  indexes: (c, t) => [
+    c.index("role_bindings_identity").on(t.identityUid, t.groupUid, t.roleUid),
+    c.index("role_bindings_group").on(t.groupUid, t.automatic),
+    c.index("role_bindings_pending").on(t.identityUid, t.pending, t.uid),
+    c.index("role_bindings_role").on(t.roleUid, t.uid),
+    c.uniqueIndex("role_bindings_same").on(t.groupUid, t.identityUid, t.roleUid),
+  ],
   parent: "groupUid",
+  references: {
+    // The uid of a person is known before the person registers, and stays bound when they are deleted.
+    identityUid: {
+      to: "identities",
+      where: (identityUid) => sql`${identityUid} like '%/%'`,
+      remedy: (uid) => `arbor admin unbind ${uid}`,
+    },
+  },
   quota: "bindings",
   sorts: byCreation,
   join,
 });
+
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly roleBindings: KindTable<typeof declared>;
+  }
+}
+
+export type RoleBindingRow = KindRow<typeof declared>;
 
 /** A limit that no number of bindings reaches. */
 const NO_LIMIT = 2 ** 31 - 1;
@@ -299,11 +349,7 @@ function withoutDeleted(rows: HydratedBinding[]): HydratedBinding[] {
   return rows.filter(({ identityDeleteTimeMs }) => identityDeleteTimeMs === null);
 }
 
-export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof roleBindingKind>> {
-  constructor(tx: Executor) {
-    super(tx, roleBindingKind);
-  }
-
+export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof declared>> {
   /** The binding of this identity to this role at this group. */
   findSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
     return this.first(same, { groupUid, identityUid, roleUid });
@@ -444,3 +490,5 @@ export class RoleBindings extends ListedTable<RoleBindingRow, PatchOf<typeof rol
     for (const { uid } of await this.all(inGroup, { groupUid, automatic: true })) await this.delete(uid);
   }
 }
+
+export const roleBindingKind = defineKind(declared, RoleBindings);

@@ -4,7 +4,7 @@ import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { ownColumns } from "../rows.js";
 import { columnOf, rowLimit, type Sql, statementFamily, toNumber, value } from "../statement.js";
 import { childIndexName, orderIndexName, uidIndexName } from "../tables/list-indexes.js";
-import type { Tables } from "../tables/schema.js";
+import type { Tables } from "../tables/tables.js";
 import type { ListedKind, ListedRow, ListedTables } from "./resource.js";
 
 /** The values of a list statement, by their names. Those of filters have the names of the filters. */

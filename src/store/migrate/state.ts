@@ -1,6 +1,6 @@
 // How far the migrations of a database are.
 import { ApiError, failedPrecondition } from "../../kernel/errors.js";
-import type { MigrationPhase } from "../tables/schema.js";
+import type { MigrationPhase } from "../tables/tables.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
 import { conversionNeeded, describeOldDatabase, type OldDatabase } from "./conversion/old-database.js";
 import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";

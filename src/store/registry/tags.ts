@@ -1,22 +1,58 @@
 // Tags, with their histories and marks.
 import { and, asc, eq, gte, inArray, lt, notExists, sql } from "drizzle-orm";
+import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { countRow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { listPage } from "../lists/page.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { defineListedKind } from "../lists/resource.js";
+import type { Filter } from "../lists/resource.js";
 import { deleteRows, deleteSome, insertMissing, putRow, selectRows } from "../rows.js";
-import { buildEquals, type Executor, padParams, rowLimit, statement, statementFamily, value } from "../statement.js";
-import type { TagFamily, TagMark, TagMove, TagRow } from "../tables/registry.js";
+import { buildEquals, padParams, rowLimit, statement, statementFamily, value } from "../statement.js";
+import type { TagMark, TagMove } from "../tables/registry.js";
 
-export const tagKind = defineListedKind(10, {
-  table: "tags",
+/** The family of a tag, which follows from its name: usual, or one that lists hide by default. */
+export type TagFamily = 0 | 1 | 2 | 3;
+
+const filters: Readonly<Record<string, Filter>> = {
+  updatedSince: (t) => gte(t.tags.updateTimeMs, value("updatedSince")),
+};
+
+const declared = declareKind({
+  number: 10,
+  key: "tags",
+  name: "tags",
+  columns: (c, t) => ({
+    uid: c.str("uid").primaryKey(),
+    repoUid: c
+      .str("repo_uid")
+      .notNull()
+      .references(() => t.repos.uid),
+    rootUid: c.str("root_uid").notNull(),
+    name: c.str("name").notNull(),
+    /** The digest of the manifest that it points to; empty for a tag of version 1 that has no image yet. */
+    digest: c.str("digest").notNull(),
+    /** 0 usual, 1 referrers (`sha256-…`), 2 dates (`…-20yymmdd`), 3 epochs (`…-rN`). */
+    family: c.int("family").$type<TagFamily>().notNull(),
+    deprecated: c.bool("deprecated").notNull(),
+    bundles: c.json<string[]>("bundles").notNull(),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  }),
+  indexes: (c, t) => [c.uniqueIndex("tags_name").on(t.repoUid, t.name), c.index("tags_digest").on(t.digest, t.uid)],
   parent: "repoUid",
   quota: "tags",
   sorts: { name: "name", updated_at: "updateTimeMs" },
   families: { column: "family", values: [0, 1, 2, 3] },
-  filters: { updatedSince: (t) => gte(t.tags.updateTimeMs, value("updatedSince")) },
+  filters,
 });
+
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly tags: KindTable<typeof declared>;
+  }
+}
+
+export type TagRow = KindRow<typeof declared>;
 
 /** The families that lists show by default. */
 const USUAL: readonly TagFamily[] = [0];
@@ -95,22 +131,18 @@ const sweepMarks = statement<MarkPlace & { timeMs: number; endRepoUid: string; e
 
 /** Tags. `list` without a filter on families contains only usual tags. */
 export class Tags extends ListedTable<TagRow> {
-  constructor(tx: Executor) {
-    super(tx, tagKind);
-  }
-
   override async delete(uid: string): Promise<void> {
     await super.delete(uid);
     await this.run(deleteMoves, { tagUid: uid });
   }
 
   override list(query: ListQuery): Promise<Page<TagRow>> {
-    return listPage<TagRow>(this.tx, tagKind, query, { families: USUAL });
+    return listPage<TagRow>(this.tx, this.kind, query, { families: USUAL });
   }
 
   /** Lists tags of these families, or of all. */
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {
-    return listPage<TagRow>(this.tx, tagKind, query, { ...(families && { families }) });
+    return listPage<TagRow>(this.tx, this.kind, query, { ...(families && { families }) });
   }
 
   findByName(repoUid: string, name: string): Promise<TagRow | undefined> {
@@ -156,7 +188,7 @@ export class Tags extends ListedTable<TagRow> {
     await this.run(deleteMovesOf(size), params);
     for (const family of new Set(tags.map((tag) => tag.family))) {
       const ofFamily = tags.filter((tag) => tag.family === family);
-      if (ofFamily[0]) await countRow(this.tx, tagKind, ofFamily[0], -ofFamily.length);
+      if (ofFamily[0]) await countRow(this.tx, this.kind, ofFamily[0], -ofFamily.length);
     }
     return tags.length;
   }
@@ -178,3 +210,5 @@ export class Tags extends ListedTable<TagRow> {
     return last;
   }
 }
+
+export const tagKind = defineKind(declared, Tags);

@@ -1,57 +1,8 @@
-// Advisories on vulnerabilities, with their events and the values by which filters find them.
-import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
-import type { GroupTables } from "./groups.js";
-import { buildListIndexes } from "./list-indexes.js";
+// The events of advisories on vulnerabilities, and the values by which filters find them.
+import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { KindTables } from "./kind-tables.js";
 
-export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
-  const advisories = c.table(
-    "advisories",
-    {
-      /** The values of an advisory name it by this number. */
-      number: c.rowNumber("number"),
-      uid: c.str("uid").notNull().unique(),
-      groupUid: c
-        .str("group_uid")
-        .notNull()
-        .references(() => groups.uid),
-      rootUid: c.str("root_uid").notNull(),
-      advisoryId: c.str("advisory_id").notNull(),
-      legacyAdvisoryId: c.str("legacy_advisory_id").notNull(),
-      author: c.str("author").notNull(),
-      artifactName: c.str("artifact_name").notNull(),
-      artifactType: c.str("artifact_type").notNull(),
-      artifactArchitecture: c.str("artifact_architecture").notNull(),
-      componentName: c.str("component_name").notNull(),
-      componentLocation: c.str("component_location").notNull(),
-      componentType: c.str("component_type").notNull(),
-      aliases: c.json<string[]>("aliases").notNull(),
-      /** The JSON of its severities. */
-      severities: c.json<object>("severities").notNull(),
-      /** The text that a query searches: names and aliases in lower case, one a line. */
-      searched: c.str("searched").notNull(),
-      /** The type of the latest approved event; 0 where there is none. */
-      latestEventType: c.int("latest_event_type").notNull(),
-      /** The record it was imported from, so that a record is stored once; empty for others. */
-      sourceKey: c.str("source_key").notNull(),
-      /** The hash of the imported record. */
-      sourceHash: c.str("source_hash").notNull(),
-      deleteTimeMs: c.long("delete_time_ms"),
-      createTimeMs: c.long("create_time_ms").notNull(),
-      updateTimeMs: c.long("update_time_ms").notNull(),
-    },
-    (t) => [
-      ...buildListIndexes(c, "advisories", {
-        ...t,
-        parent: t.groupUid,
-        sorts: { created_at: t.createTimeMs, updated_at: t.updateTimeMs },
-      }),
-      c.index("advisories_by_number").on(t.rootUid, t.number),
-      c.uniqueIndex("advisories_id").on(t.advisoryId, t.groupUid),
-      c.index("advisories_legacy").on(t.legacyAdvisoryId),
-      c.index("advisories_source").on(t.groupUid, t.sourceKey),
-    ],
-  );
-
+export function defineAdvisoryTables(c: Columns, { advisories }: KindTables) {
   const advisoryEvents = c.table(
     "advisory_events",
     {
@@ -87,11 +38,9 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
     (t) => [c.primaryKey({ columns: [t.rootUid, t.filter, t.value, t.number] })],
   );
 
-  return { advisories, advisoryEvents, advisoryValues };
+  return { advisoryEvents, advisoryValues };
 }
 
 type AdvisoryTables = ReturnType<typeof defineAdvisoryTables>;
 
-/** An advisory as stored. Its number is known to the store alone. */
-export type AdvisoryRow = ListedRowOf<AdvisoryTables["advisories"]>;
 export type AdvisoryEventRow = RowOf<AdvisoryTables["advisoryEvents"]>;

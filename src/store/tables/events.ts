@@ -1,7 +1,7 @@
 // The delivery of events. The audit log has the events themselves: a subscription has a position in the chain of its
 // organisation, and a row for each event before that position that its sink has not accepted (docs/adr/0022-event-delivery.md).
 import type { Columns, RowOf } from "./columns-sqlite.js";
-import type { GroupTables } from "./groups.js";
+import type { KindTables } from "./kind-tables.js";
 
 /**
  * Whether the events of a subscription arrive:
@@ -19,7 +19,7 @@ export type DeliveryState = "live" | "failing" | "stalled" | "suspended";
 export type SuspendReason = "" | "caller" | "gone" | "failed" | "backlog";
 
 /** Builds the tables of the delivery of events. Their rows go with the subscription, also where an older node deletes it. */
-export function defineEventTables(c: Columns, { subscriptions }: Pick<GroupTables, "subscriptions">) {
+export function defineEventTables(c: Columns, { subscriptions }: KindTables) {
   const eventPositions = c.table(
     "event_positions",
     {

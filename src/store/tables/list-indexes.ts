@@ -17,35 +17,41 @@ export function uidIndexName(uid: AnySQLiteColumn): string {
   return uid.isUnique ? (uid.uniqueName ?? "") : `sqlite_autoindex_${getTableName(uid.table)}_1`;
 }
 
-/** The columns of a listed table that are parts of its indexes. */
-interface IndexColumns {
+/** The columns of a listed table, by their properties. */
+export interface TableColumns extends Readonly<Record<string, AnySQLiteColumn>> {
   readonly rootUid: AnySQLiteColumn;
   readonly uid: AnySQLiteColumn;
-  readonly parent: AnySQLiteColumn;
-  readonly family?: AnySQLiteColumn;
+}
+
+/** The properties of the columns that are parts of indexes. */
+interface IndexedProperties {
+  readonly parent: string;
+  readonly family: string | undefined;
   /** By the names of sort fields. */
-  readonly sorts: Readonly<Record<string, AnySQLiteColumn>>;
+  readonly sorts: Readonly<Record<string, string>>;
 }
 
 /** Builds the indexes of a listed table: one for the rows of an organisation in each order, and one for children. */
-export function buildListIndexes(c: Columns, table: string, { rootUid, uid, parent, family, sorts }: IndexColumns) {
-  const families = family ? [family] : [];
+export function buildListIndexes(
+  c: Columns,
+  table: string,
+  columns: TableColumns,
+  { parent, family, sorts }: IndexedProperties,
+) {
+  const { rootUid, uid } = columns;
+  const get = (property: string) => {
+    const column = columns[property];
+    if (column === undefined) throw new TypeError(`${table} has no column ${property}`);
+    return column;
+  };
+  const families = family === undefined ? [] : [get(family)];
   // The key of the table has the order of uids, but not family by family.
-  const fields = Object.entries({ ...(family && { uid }), ...sorts });
+  const fields = Object.entries({ ...(family !== undefined && { uid: "uid" }), ...sorts });
   return [
-    ...fields.map(([field, column]) => {
-      const last = column === uid ? [uid] : [column, uid];
+    ...fields.map(([field, property]) => {
+      const last = property === "uid" ? [uid] : [get(property), uid];
       return c.index(orderIndexName(table, field)).on(rootUid, ...families, ...last);
     }),
-    c.index(childIndexName(table)).on(parent, ...families, uid),
+    c.index(childIndexName(table)).on(get(parent), ...families, uid),
   ];
-}
-
-/** The columns that most kinds are sorted by. */
-export function usualSorts(t: {
-  readonly name: AnySQLiteColumn;
-  readonly createTimeMs: AnySQLiteColumn;
-  readonly updateTimeMs: AnySQLiteColumn;
-}) {
-  return { name: t.name, created_at: t.createTimeMs, updated_at: t.updateTimeMs };
 }

@@ -1,11 +1,7 @@
-// Repos and tags of a container registry, and what is known of their images. The registry itself has the images; its
+// What belongs to the repos and tags of a container registry, and what is known of their images. The registry itself has the images; its
 // events say what was pushed and deleted there (src/registry/oci). All times are in epoch milliseconds.
-import type { Columns, ListedRowOf, RowOf } from "./columns-sqlite.js";
-import type { GroupTables } from "./groups.js";
-import { buildListIndexes, usualSorts } from "./list-indexes.js";
-
-/** The family of a tag, which follows from its name: usual, or one that lists hide by default. */
-export type TagFamily = 0 | 1 | 2 | 3;
+import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { KindTables } from "./kind-tables.js";
 
 /**
  * What the uid of an organisation leads to in paths of the registry, once its name is recorded: repos that are still
@@ -13,60 +9,7 @@ export type TagFamily = 0 | 1 | 2 | 3;
  */
 export type UidPath = "pulls" | "closed" | "moved";
 
-export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
-  const repos = c.table(
-    "repos",
-    {
-      uid: c.str("uid").primaryKey(),
-      groupUid: c
-        .str("group_uid")
-        .notNull()
-        .references(() => groups.uid),
-      rootUid: c.str("root_uid").notNull(),
-      name: c.str("name").notNull(),
-      description: c.str("description").notNull(),
-      /** The JSON of its message's other fields. */
-      config: c.json<object>("config").notNull(),
-      readme: c.str("readme").notNull(),
-      createTimeMs: c.long("create_time_ms").notNull(),
-      updateTimeMs: c.long("update_time_ms").notNull(),
-    },
-    (t) => [
-      ...buildListIndexes(c, "repos", { ...t, parent: t.groupUid, sorts: usualSorts(t) }),
-      c.uniqueIndex("repos_name").on(t.groupUid, t.name),
-    ],
-  );
-
-  const tags = c.table(
-    "tags",
-    {
-      uid: c.str("uid").primaryKey(),
-      repoUid: c
-        .str("repo_uid")
-        .notNull()
-        .references(() => repos.uid),
-      rootUid: c.str("root_uid").notNull(),
-      name: c.str("name").notNull(),
-      /** The digest of the manifest that it points to; empty for a tag of version 1 that has no image yet. */
-      digest: c.str("digest").notNull(),
-      /** 0 usual, 1 referrers (`sha256-…`), 2 dates (`…-20yymmdd`), 3 epochs (`…-rN`). */
-      family: c.int("family").$type<TagFamily>().notNull(),
-      deprecated: c.bool("deprecated").notNull(),
-      bundles: c.json<string[]>("bundles").notNull(),
-      createTimeMs: c.long("create_time_ms").notNull(),
-      updateTimeMs: c.long("update_time_ms").notNull(),
-    },
-    (t) => [
-      ...buildListIndexes(c, "tags", {
-        ...t,
-        parent: t.repoUid,
-        sorts: { name: t.name, updated_at: t.updateTimeMs },
-      }),
-      c.uniqueIndex("tags_name").on(t.repoUid, t.name),
-      c.index("tags_digest").on(t.digest, t.uid),
-    ],
-  );
-
+export function defineRegistryTables(c: Columns, { groups, repos }: KindTables) {
   const tagHistory = c.table(
     "tag_history",
     {
@@ -139,13 +82,11 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
     (t) => [c.uniqueIndex("registry_names_group").on(t.groupUid)],
   );
 
-  return { repos, tags, tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings, registryNames };
+  return { tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings, registryNames };
 }
 
 type RegistryTables = ReturnType<typeof defineRegistryTables>;
 
-export type RepoRow = ListedRowOf<RegistryTables["repos"]>;
-export type TagRow = ListedRowOf<RegistryTables["tags"]>;
 /** The digest that a tag pointed to from a time on. */
 export type TagMove = RowOf<RegistryTables["tagHistory"]>;
 /** When a tag was last pushed or deleted. */

@@ -1,109 +1,19 @@
-// The schema, defined once and built per dialect (schema-sqlite.ts, schema-pg.ts) from column types of the same names
-// (columns-sqlite.ts). The files beside this one have the tables by subject, and the types of their rows. The migrations in
-// src/store/migrations are generated from it. Every column that a query filters by has an index: on PostgreSQL a sequential
-// scan would make concurrent serializable writers conflict for no reason.
-import { defineAdvisoryTables } from "./advisories.js";
-import { defineAuditTables } from "./audit.js";
-import type { Columns, RowOf } from "./columns-sqlite.js";
-import { defineEventTables } from "./events.js";
-import { defineGroupTables } from "./groups.js";
-import { defineIdentityTables } from "./identities.js";
-import { defineRegistryTables } from "./registry.js";
-import { defineRoleTables } from "./roles.js";
-import { defineTokenTables } from "./tokens.js";
-
-/** Builds the tables of the schema from a dialect's column types. */
-export function defineTables(c: Columns) {
-  const groupTables = defineGroupTables(c);
-  const roleTables = defineRoleTables(c, groupTables);
-  return {
-    ...groupTables,
-    ...roleTables,
-    ...defineIdentityTables(c, { ...groupTables, ...roleTables }),
-    ...defineTokenTables(c),
-    ...defineAuditTables(c),
-    ...defineEventTables(c, groupTables),
-    ...defineInstallationTables(c),
-    ...defineRegistryTables(c, groupTables),
-    ...defineAdvisoryTables(c, groupTables),
-    ...defineCounterTables(c),
-    // Expressions, not tables, but equally different between the databases.
-    anyOf: c.anyOf,
-    readBy: c.readBy,
-    inIndexRange: c.inIndexRange,
-    anyNumberOf: c.anyNumberOf,
-    elementsOf: c.elementsOf,
-    isOneOf: c.isOneOf,
-    contains: c.contains,
-    searchedTexts: c.searchedTexts,
-    foundTexts: c.foundTexts,
-  };
-}
-
-/** The tables of the schema, as either dialect builds them. */
-export type Tables = ReturnType<typeof defineTables>;
-
-// The totals of lists. They are derived from the rows and can be counted again.
-function defineCounterTables(c: Columns) {
-  const counters = c.table(
-    "counters",
-    {
-      /** The uid of what the counted rows lie below. */
-      scope: c.str("scope").notNull(),
-      /** The number of the counter; lists/resource.ts says what each one counts. */
-      counter: c.int("counter").notNull(),
-      /** The value of a counter is the sum of its slots; on PostgreSQL concurrent writers use different slots. */
-      slot: c.int("slot").notNull(),
-      n: c.long("n").notNull(),
-    },
-    (t) => [c.primaryKey({ columns: [t.scope, t.counter, t.slot] })],
-  );
-  return { counters };
-}
+// Builds the schema of a dialect.
+import type { DeclaredKind } from "../kind.js";
+import { kinds } from "../kinds.js";
+import type { Columns } from "./columns-sqlite.js";
+import type { KindTables } from "./kind-tables.js";
+import { defineOtherTables, type Tables } from "./tables.js";
 
 /**
- * Builds the tables of what an installation has once: its settings, the background jobs that one node at a time runs for
- * all nodes (src/jobs), and how far the migrations of stored rows are (docs/adr/0015-expand-and-contract.md).
+ * Builds the tables of the schema from a dialect's column types.
+ *
+ * @param all the kinds; tests plant one
  */
-export function defineInstallationTables(c: Columns) {
-  const settings = c.table("settings", {
-    name: c.str("name").primaryKey(),
-    value: c.str("value").notNull(),
-  });
-  const jobs = c.table("jobs", {
-    name: c.str("name").primaryKey(),
-    /** The node that has, or had last, the lease. */
-    holder: c.str("holder").notNull(),
-    /** The fencing number: grows whenever another node takes the lease. */
-    fence: c.long("fence").notNull(),
-    /** When the lease ends, in the time of the database. */
-    expireTimeMs: c.long("expire_time_ms").notNull(),
-    /** Of the last recorded run; null before the first. */
-    startTimeMs: c.long("start_time_ms"),
-    durationMs: c.long("duration_ms"),
-    /** How many rows or other things the last recorded run changed; null when it failed. */
-    changes: c.long("changes"),
-    /** The job is due at this time; null before the first run. */
-    nextTimeMs: c.long("next_time_ms"),
-    /** How many runs failed since the last success. */
-    failures: c.long("failures").notNull(),
-    /** The last error, which stays after later successes. */
-    error: c.str("error"),
-    errorTimeMs: c.long("error_time_ms"),
-  });
-  const dataMigrations = c.table("data_migrations", {
-    name: c.str("name").primaryKey(),
-    phase: c.str("phase").$type<MigrationPhase>().notNull(),
-    /** After which row to continue; in the phase `contracting`, how many statements have run. */
-    position: c.str("position").notNull(),
-    /** How many rows are copied. */
-    done: c.long("done").notNull(),
-  });
-  return { settings, jobs, dataMigrations };
+export function defineTables(c: Columns, all: readonly Pick<DeclaredKind, "key" | "build">[] = kinds): Tables {
+  const built: Record<string, unknown> = {};
+  // Foreign keys are resolved when all tables are there.
+  const tables = built as unknown as KindTables;
+  for (const { key, build } of all) built[key] = build(c, tables);
+  return { ...tables, ...defineOtherTables(c, tables) };
 }
-
-/** A background job: its lease and its last recorded run. */
-export type JobRow = RowOf<ReturnType<typeof defineInstallationTables>["jobs"]>;
-
-/** What a migration does next: copy rows, wait for the contract phase, remove the old form, or nothing any more. */
-export type MigrationPhase = "expanding" | "expanded" | "contracting" | "contracted";

@@ -16,7 +16,9 @@ import { bitOf } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
+import { identityKind } from "../../store/iam/identities.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { advisories, advisoryToProto, buildEventRow, eventKind, eventToProto, findComponentMove } from "./advisory.js";
 import { insertAdvisory, putEvent, replaceAdvisory } from "./advisory-operations.js";
@@ -103,7 +105,7 @@ export async function createEvent(
   const { tx } = call;
   await getRow(tx, advisories, advisoryUid);
   const row = buildNewEvent(ids.newUid(advisoryUid), { input, author: await getCallerName(call), at: "" }, call);
-  requireEventLimits([...(await tx.advisories.listEvents([advisoryUid])), row]);
+  requireEventLimits([...(await tx.table(advisoryKind).listEvents([advisoryUid])), row]);
   await putEvent(tx, row);
   return row;
 }
@@ -129,7 +131,7 @@ export async function updateEvent(input: EventInput, call: UnaryCall): Promise<A
   if (reviewState === ReviewState.APPROVED || reviewState === ReviewState.REJECTED) {
     throw failedPrecondition("EVENT_FINAL", "an event that was approved or rejected is final; add another");
   }
-  const others = (await tx.advisories.listEvents([advisoryUid])).filter((event) => event.uid !== uid);
+  const others = (await tx.table(advisoryKind).listEvents([advisoryUid])).filter((event) => event.uid !== uid);
   // An event that becomes shorter always passes.
   if (JSON.stringify(after.data).length > JSON.stringify(before.data).length) requireEventLimits([...others, after]);
   await putEvent(tx, after);
@@ -142,7 +144,7 @@ export async function updateEvent(input: EventInput, call: UnaryCall): Promise<A
  * @throws ApiError NOT_FOUND; the pipeline masks it for callers who may not know.
  */
 export async function getEvent(uid: string, tx: Tx): Promise<AdvisoryEventRow> {
-  const events = await tx.advisories.listEvents([parentOf(uid) ?? ""]);
+  const events = await tx.table(advisoryKind).listEvents([parentOf(uid) ?? ""]);
   const row = events.find((event) => event.uid === uid);
   if (row === undefined) throw notFound(eventKind, uid);
   return row;
@@ -172,7 +174,7 @@ function isReview(state: ReviewState, advisoryUid: string, { caller }: UnaryCall
 
 // Filters find people by their e-mail address; an identity without one is named by its uid.
 async function getCallerName({ tx, caller }: UnaryCall): Promise<string> {
-  return (await tx.identities.find(caller.uid))?.email || caller.uid;
+  return (await tx.table(identityKind).find(caller.uid))?.email || caller.uid;
 }
 
 function isSame(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {

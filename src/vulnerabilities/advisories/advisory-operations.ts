@@ -3,7 +3,8 @@
 import { createHash } from "node:crypto";
 import { ReviewState } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { advisories } from "./advisory.js";
 
@@ -26,7 +27,7 @@ export async function insertAdvisory(
     ...deriveColumns(advisory, events),
     advisoryId: await findFreeId(tx, advisory.groupUid, seed),
   };
-  await tx.advisories.insert(row, events);
+  await tx.table(advisoryKind).insert(row, events);
   return row;
 }
 
@@ -41,12 +42,12 @@ export async function replaceAdvisory(
   advisory: AdvisoryInput,
   events?: readonly AdvisoryEventRow[],
 ): Promise<AdvisoryRow> {
-  const before = await tx.advisories.find(advisory.uid);
+  const before = await tx.table(advisoryKind).find(advisory.uid);
   if (before === undefined) throw notFound(advisories, advisory.uid);
   const { advisoryId, createTimeMs } = before;
-  const all = events ?? (await tx.advisories.listEvents([advisory.uid]));
+  const all = events ?? (await tx.table(advisoryKind).listEvents([advisory.uid]));
   const row: AdvisoryRow = { ...advisory, ...deriveColumns(advisory, all), advisoryId, createTimeMs };
-  await tx.advisories.replace(row, events);
+  await tx.table(advisoryKind).replace(row, events);
   return row;
 }
 
@@ -56,9 +57,9 @@ export async function replaceAdvisory(
  * @throws ApiError NOT_FOUND when there is no such advisory.
  */
 export async function putEvent(tx: Tx, event: AdvisoryEventRow): Promise<AdvisoryRow> {
-  const before = await tx.advisories.find(event.advisoryUid);
+  const before = await tx.table(advisoryKind).find(event.advisoryUid);
   if (before === undefined) throw notFound(advisories, event.advisoryUid);
-  await tx.advisories.putEvent(event);
+  await tx.table(advisoryKind).putEvent(event);
   const updateTimeMs = Math.max(before.updateTimeMs, event.updateTimeMs);
   return replaceAdvisory(tx, { ...before, updateTimeMs });
 }
@@ -87,7 +88,7 @@ function isAfter(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {
 async function findFreeId(tx: Tx, groupUid: string, seed: string): Promise<string> {
   for (let attempt = 0; ; attempt++) {
     const advisoryId = deriveAdvisoryId(seed, attempt);
-    if ((await tx.advisories.findById(groupUid, advisoryId)) === undefined) return advisoryId;
+    if ((await tx.table(advisoryKind).findById(groupUid, advisoryId)) === undefined) return advisoryId;
   }
 }
 

@@ -12,7 +12,7 @@ import {
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { breakRule, type FieldViolation, invalidArgument, resourceExhausted } from "../../kernel/errors.js";
-import type { AddViolation } from "../../pipeline/resource/list-query.js";
+import type { AddViolation } from "../../pipeline/resource/paging.js";
 import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 

@@ -43,7 +43,8 @@ import {
   setByService,
 } from "../../pipeline/resource/fixed-fields.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { advisories, advisoryToProto, eventToProto, findComponentMove } from "./advisory.js";
 import {
@@ -105,11 +106,11 @@ const large = { maxRequestBytes: MAX_ADVISORY_REQUEST };
 
 const readers = [Advisories.method.list] as const;
 const bodies = defineBodies({ message: AdvisorySchema, readers }, async (uid, { tx }) => {
-  const row = await tx.advisories.find(uid);
+  const row = await tx.table(advisoryKind).find(uid);
   return row && toProtoV1(row, tx);
 });
 const eventBodies = defineBodies({ message: AdvisoryEventSchema, readers }, async (uid, { tx }) => {
-  const row = (await tx.advisories.listEvents([parentOf(uid) ?? ""])).find((event) => event.uid === uid);
+  const row = (await tx.table(advisoryKind).listEvents([parentOf(uid) ?? ""])).find((event) => event.uid === uid);
   return row && eventToProtoV1(row);
 });
 
@@ -179,13 +180,13 @@ async function listAdvisories(filter: AdvisoryFilter, listResources: ResourceDep
 }
 
 async function toProtoV1(row: AdvisoryRow, tx: Tx) {
-  return advisoryToProtoV1(row, await tx.advisories.listEvents([row.uid]));
+  return advisoryToProtoV1(row, await tx.table(advisoryKind).listEvents([row.uid]));
 }
 
 // The uid is that of an advisory or of one event.
 async function readEvents(uid: string, tx: Tx): Promise<AdvisoryEventRow[]> {
-  if ((await tx.advisories.find(uid)) !== undefined) return tx.advisories.listEvents([uid]);
-  if ((await tx.advisories.find(parentOf(uid) ?? "")) === undefined) throw notFound(advisories, uid);
+  if ((await tx.table(advisoryKind).find(uid)) !== undefined) return tx.table(advisoryKind).listEvents([uid]);
+  if ((await tx.table(advisoryKind).find(parentOf(uid) ?? "")) === undefined) throw notFound(advisories, uid);
   return [await getEvent(uid, tx)];
 }
 

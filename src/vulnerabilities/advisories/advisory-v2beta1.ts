@@ -8,7 +8,8 @@ import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { advisories, advisoryToProto } from "./advisory.js";
 import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
@@ -19,7 +20,7 @@ export function advisoriesV2beta1({ listResources }: Pick<ResourceDeps, "listRes
     {
       async getAdvisory({ uid }, { tx }) {
         const row = await getRow(tx, advisories, uid);
-        return advisoryToProto(row, await tx.advisories.listEvents([uid]));
+        return advisoryToProto(row, await tx.table(advisoryKind).listEvents([uid]));
       },
 
       async listAdvisories(request, call) {
@@ -43,7 +44,8 @@ export async function addEvents<V>(
   tx: Tx,
 ): Promise<V[]> {
   const events = new Map<string, AdvisoryEventRow[]>(rows.map(({ uid }) => [uid, []]));
-  for (const event of await tx.advisories.listEvents([...events.keys()])) events.get(event.advisoryUid)?.push(event);
+  for (const event of await tx.table(advisoryKind).listEvents([...events.keys()]))
+    events.get(event.advisoryUid)?.push(event);
   return rows.map((row) => toProto(row, events.get(row.uid) ?? []));
 }
 

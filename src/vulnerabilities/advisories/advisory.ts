@@ -20,7 +20,8 @@ import type { ResourceKind } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
 
@@ -33,20 +34,19 @@ export const advisories = defineResource({
   type: "vulnerabilities.chainguard.dev/Advisory",
   plural: "advisories",
   message: AdvisorySchema,
-  table: (tx) => tx.advisories,
+  kind: advisoryKind,
   // A withdrawn advisory cannot be deleted by itself, so it does not keep the group.
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
       restrict: async (tx, uid) => (await findWithdrawnOnly(tx, uid)) === undefined,
       async cascade(tx, uid) {
-        for (const one of (await findWithdrawnOnly(tx, uid)) ?? []) await tx.advisories.delete(one);
+        for (const one of (await findWithdrawnOnly(tx, uid)) ?? []) await tx.table(advisoryKind).delete(one);
       },
     },
   },
-  quota: { name: "advisories", createdBy: [createsInScope(Advisories.method.create)] },
+  createdBy: [createsInScope(Advisories.method.create)],
   stable: StableAdvisoriesService,
-  sort: ["uid", "created_at", "updated_at"],
   mutable: {
     artifactName: isRequiredLine,
     artifactType: isRequiredLine,
@@ -61,9 +61,9 @@ export const advisories = defineResource({
 
 // The advisories of a group where all of them are withdrawn; undefined otherwise, and where there are too many.
 async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | undefined> {
-  const uids = await tx.advisories.findUidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
+  const uids = await tx.table(advisoryKind).findUidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
   if (uids.length > MAX_WITHDRAWN) return undefined;
-  for (const one of uids) if ((await tx.advisories.find(one))?.deleteTimeMs === null) return undefined;
+  for (const one of uids) if ((await tx.table(advisoryKind).find(one))?.deleteTimeMs === null) return undefined;
   return uids;
 }
 

@@ -3,8 +3,9 @@
 import { ApiError } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
+import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
 import type { Store } from "../../store/store.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/tables/advisories.js";
+import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
 import { buildEventRow } from "../advisories/advisory.js";
 import { insertAdvisory, replaceAdvisory } from "../advisories/advisory-operations.js";
@@ -144,7 +145,7 @@ const MAX_PACKAGES = 100_000;
 async function findUnchanged(tx: Tx, target: ImportTarget, record: MappedRecord): Promise<Outcomes | undefined> {
   const outcomes = createOutcomes();
   for (const { advisory } of record.advisories) {
-    const before = await tx.advisories.findBySource(target.groupUid, advisory.sourceKey);
+    const before = await tx.table(advisoryKind).findBySource(target.groupUid, advisory.sourceKey);
     const outcome = before && findOutcome(before, advisory);
     if (outcome === undefined) return undefined;
     outcomes[outcome]++;
@@ -176,7 +177,7 @@ async function storeRecord(tx: Tx, target: ImportTarget, record: MappedRecord, o
 
 async function storeAdvisory(tx: Tx, { groupUid, ids }: ImportTarget, mapped: MappedAdvisory): Promise<keyof Outcomes> {
   const { advisory, events } = mapped;
-  const before = await tx.advisories.findBySource(groupUid, advisory.sourceKey);
+  const before = await tx.table(advisoryKind).findBySource(groupUid, advisory.sourceKey);
   if (before === undefined) {
     const uid = ids.newUid(groupUid);
     await insertAdvisory(tx, { ...advisory, uid, groupUid }, advisory.sourceKey, buildEventRows(uid, events));
@@ -185,7 +186,7 @@ async function storeAdvisory(tx: Tx, { groupUid, ids }: ImportTarget, mapped: Ma
   const outcome = findOutcome(before, advisory);
   if (outcome !== undefined) return outcome;
   const { uid } = before;
-  const others = (await tx.advisories.listEvents([uid])).filter((event) => !IMPORTED_EVENT.test(event.uid));
+  const others = (await tx.table(advisoryKind).listEvents([uid])).filter((event) => !IMPORTED_EVENT.test(event.uid));
   await replaceAdvisory(tx, { ...advisory, uid, groupUid }, [...others, ...buildEventRows(uid, events)]);
   return "updated";
 }
@@ -201,9 +202,9 @@ async function listOrphans(tx: Tx, { groupUid }: ImportTarget, record: MappedRec
   const prefix = formatSourcePrefix(record.id);
   const named = new Set(record.advisories.map(({ advisory }) => advisory.sourceKey));
   const orphans: AdvisoryRow[] = [];
-  for (const uid of await tx.advisories.findUidsWhere("legacyAdvisoryId", record.id, MAX_PACKAGES)) {
+  for (const uid of await tx.table(advisoryKind).findUidsWhere("legacyAdvisoryId", record.id, MAX_PACKAGES)) {
     if (parentOf(uid) !== groupUid) continue;
-    const row = await tx.advisories.find(uid);
+    const row = await tx.table(advisoryKind).find(uid);
     if (row === undefined || named.has(row.sourceKey) || !row.sourceKey.startsWith(prefix)) continue;
     if (row.deleteTimeMs === null && row.updateTimeMs <= record.modifiedMs) orphans.push(row);
   }

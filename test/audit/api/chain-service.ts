@@ -13,6 +13,10 @@ import { createAuthenticateCaller } from "../../../src/pipeline/auth/authenticat
 import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import { createMethodTable } from "../../../src/pipeline/method-table.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../../src/store/iam/roles.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
 import { defaultLimits } from "../../../src/transport/http/limits/limits.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
@@ -45,11 +49,12 @@ export async function serveLog(
   const identityUid = randomIds.newUid();
   const roleUid = randomIds.newUid();
   await store.write(async (tx) => {
-    await tx.identities.insert(identityRow(identityUid));
-    await tx.roles.insert(roleRow(roleUid, { capabilities: buildCapabilitySet(capabilities) }));
+    await tx.table(identityKind).insert(identityRow(identityUid));
+    await tx.table(roleKind).insert(roleRow(roleUid, { capabilities: buildCapabilitySet(capabilities) }));
     for (const groupUid of roots) {
-      if ((await tx.groups.find(groupUid)) === undefined) await tx.groups.insert(groupRow(groupUid));
-      await tx.roleBindings.insert({
+      if ((await tx.table(groupKind).find(groupUid)) === undefined)
+        await tx.table(groupKind).insert(groupRow(groupUid));
+      await tx.table(roleBindingKind).insert({
         ...{ uid: randomIds.newUid(groupUid), groupUid, identityUid, roleUid },
         ...{ automatic: false, accepted: false, pending: false, createTimeMs: 1_000, updateTimeMs: 1_000 },
       });

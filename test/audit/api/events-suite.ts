@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { chooseScale } from "../../support/scale.js";
 import { type EventWorld, listAll, type ShownEvent, startEventWorld, timeAt } from "./event-world.js";
 
@@ -160,7 +161,7 @@ export function eventsSuite(): void {
       const person = await world.caller(LIST, fresh);
       const roleUid = await world.role(["role_bindings.create"], fresh);
       await world.write((tx) =>
-        tx.roleBindings.insert({
+        tx.table(roleBindingKind).insert({
           uid: randomIds.newUid(group),
           groupUid: group,
           identityUid: person.uid,

@@ -18,6 +18,7 @@ import { createPageTokens } from "../../../src/kernel/page-token.js";
 import { UnaryCall } from "../../../src/pipeline/call.js";
 import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createMethodTable, type UnaryEntry } from "../../../src/pipeline/method-table.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type RawClient, rawClients, requestOf } from "../../contract/iam-clients.js";
 import { createRandom } from "../../support/openapi/random.js";
 import { identityRow } from "../../support/rows.js";
@@ -80,7 +81,7 @@ export function isolationSuite(): void {
       const [actorName, type, method] = [`${name}-actor`, `${name}.type.v1`, `/${name}.Service/Method`];
       const [requestId, tokenId] = [`${name}-request`, `${name}-token`];
       const remoteAddress = `${name}-address`;
-      await world.write((tx) => tx.identities.insert(identityRow(actor, { name: actorName })));
+      await world.write((tx) => tx.table(identityKind).insert(identityRow(actor, { name: actorName })));
       const made = Array.from({ length: 30 }, (_, i) => i % subjects.length);
       const under = subjects.map((subject) => (subject === "" ? "" : randomIds.newUid(subject)));
       for (const i of made) {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { after, before, describe, it } from "node:test";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { type EventWorld, startEventWorld } from "./event-world.js";
 
 const LIST = ["role_bindings.list"];
@@ -49,7 +50,8 @@ describe("a stream of events over REST", () => {
     await world.add({ rootUid: world.root, requestId: "allowed" });
     assert.equal((await next())?.result?.event?.requestId, "allowed");
     await world.write(async (tx) => {
-      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
+      for (const binding of await tx.table(roleBindingKind).findByIdentity(uid))
+        await tx.table(roleBindingKind).delete(binding.uid);
     });
     await world.add({ rootUid: world.root, requestId: "denied" });
     assert.equal((await next())?.error?.code, 7);

@@ -3,8 +3,13 @@
 import { createHash } from "node:crypto";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { buildRepo } from "../../../src/registry/repos/repo.js";
+import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
+import { type GroupRow, groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleKind } from "../../../src/store/iam/roles.js";
+import { subscriptionKind } from "../../../src/store/iam/subscriptions.js";
+import { repoKind } from "../../../src/store/registry/repos.js";
 import type { AuditRow } from "../../../src/store/tables/audit.js";
-import type { GroupRow } from "../../../src/store/tables/groups.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { type Placed, populate } from "../../iam/populate.js";
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
@@ -168,8 +173,8 @@ async function fillTree(world: ExchangeWorld): Promise<Record<string, string>> {
     rows.push(groupRow(deep));
   }
   const placed = await write(async (tx): Promise<Placed> => {
-    for (const row of rows) await tx.groups.insert(row);
-    await tx.groups.insert(groupRow(childUid(world.foreign, 1), { name: "secret" }));
+    for (const row of rows) await tx.table(groupKind).insert(row);
+    await tx.table(groupKind).insert(groupRow(childUid(world.foreign, 1), { name: "secret" }));
     return populate(tx, full, { name: "one", text: "one", timeMs: 8_000 });
   });
   const { group: _, ...kinds } = placed;
@@ -186,7 +191,7 @@ async function addPeople(world: ExchangeWorld, uids: Map<string, string>) {
   const admin = (await harness.identity()).uid;
   const deleted = (await harness.identity()).uid;
   await write((tx) => letDoEverything(tx, admin, org));
-  await write((tx) => tx.identities.delete(deleted));
+  await write((tx) => tx.table(identityKind).delete(deleted));
   const ciIdentity = await world.workload("ci", { role: "viewer" });
   uids.set("ci", ciIdentity);
   return {
@@ -212,19 +217,19 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
     return uid;
   };
   const group: Make = () =>
-    insert(org, (tx, uid) => tx.groups.insert(groupRow(uid, { name: "before", description: "as it was" })));
+    insert(org, (tx, uid) => tx.table(groupKind).insert(groupRow(uid, { name: "before", description: "as it was" })));
   const claimMatch = { issuer: world.workloads.issuer, subject: "fresh" };
   return {
     fresh: group,
     freshOther: group,
-    freshChild: async (get) => insert(await get("fresh"), (tx, uid) => tx.groups.insert(groupRow(uid))),
+    freshChild: async (get) => insert(await get("fresh"), (tx, uid) => tx.table(groupKind).insert(groupRow(uid))),
     freshIdentity: async (get) =>
       insert(await get("fresh"), (tx, uid) =>
-        tx.identities.insert(identityRow(uid, { relation: 1, relationship: { claimMatch } })),
+        tx.table(identityKind).insert(identityRow(uid, { relation: 1, relationship: { claimMatch } })),
       ),
     freshRole: async (get) => {
       const groupUid = await get("fresh");
-      return insert(groupUid, (tx, uid) => tx.roles.insert(roleRow(uid, { groupUid })));
+      return insert(groupUid, (tx, uid) => tx.table(roleKind).insert(roleRow(uid, { groupUid })));
     },
     freshBinding: async (get) => harness.bind(await get("freshIdentity"), "viewer", await get("fresh")),
     freshRepo: async (get) => {
@@ -249,12 +254,12 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
     freshSubscription: async (get) => {
       const groupUid = await get("fresh");
       const row = { groupUid, sink: "https://sink.example", createTimeMs: 1_000, updateTimeMs: 1_000 };
-      return insert(groupUid, (tx, uid) => tx.subscriptions.insert({ uid, ...row }));
+      return insert(groupUid, (tx, uid) => tx.table(subscriptionKind).insert({ uid, ...row }));
     },
     freshPlainRepo: async (get) => {
       const groupUid = await get("fresh");
       return insert(groupUid, (tx, uid) =>
-        tx.repos.insert({ ...buildRepo(groupUid, "plain", { ids: randomIds, nowMs: 1_000 }), uid }),
+        tx.table(repoKind).insert({ ...buildRepo(groupUid, "plain", { ids: randomIds, nowMs: 1_000 }), uid }),
       );
     },
     freshViewer,
@@ -280,7 +285,7 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
       const keyId = createHash("sha256").update(uid).digest("hex").slice(0, 16);
       const times = { expireTimeMs, createTimeMs: 1_000, updateTimeMs: 1_000 };
       const terms = { roleUid: viewer, email: "", singleUse: false, createdBy: "", keyId, codeHash: "" };
-      return tx.groupInvites.insert({ uid, groupUid, ...terms, ...times });
+      return tx.table(groupInviteKind).insert({ uid, groupUid, ...terms, ...times });
     });
   }
 }

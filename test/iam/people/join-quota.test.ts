@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { overQuota, permissionDenied, resourceExhausted } from "../../contract/expectations.js";
 import { changeInvite, invite, register } from "../../issuer/auth-world.js";
 import { Agent, type LoginKit, PROGRAM, startLogin } from "../../issuer/oauth/login-kit.js";
@@ -36,7 +37,7 @@ describe("an invite into an organisation with as many bindings as it may have", 
       overQuota(`group:${world.root}`, "bindings", rule(bindings, "role bindings")),
     );
     const uid = personUid(world.people.issuer, "late");
-    assert.equal(await storeOf().read((tx) => tx.identities.find(uid)), undefined);
+    assert.equal(await storeOf().read((tx) => tx.table(identityKind).find(uid)), undefined);
     const wrong = changeInvite(await invite(world), { sec: "0".repeat(32) });
     const { json } = await register(world, late, { code: wrong });
     assert.deepEqual({ ...json, code: "PERMISSION_DENIED" }, permissionDenied("accepting this invite"));
@@ -118,7 +119,7 @@ describe("a login in a browser", () => {
     const refused = readProgram(await login("second", { idp_id: provider }));
     assert.deepEqual(refused, full(bindings, "bindings", "role bindings"));
     const uid = providerPersonUid(provider, kit.provider.issuer, "second");
-    assert.equal(await kit.store.read((tx) => tx.identities.find(uid)), undefined);
+    assert.equal(await kit.store.read((tx) => tx.table(identityKind).find(uid)), undefined);
     assert.ok((await login("first", { idp_id: provider })).get("token"));
     await setLimits(kit.store, group, { bindings: undefined });
     assert.ok((await login("second", { idp_id: provider })).get("token"));

@@ -10,6 +10,7 @@ import {
 } from "#gen/chainguard/platform/iam/account_associations_pb.js";
 import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { identityRow } from "../../support/rows.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 import { type Wire, wireNames, wireOf } from "./wires.js";
@@ -38,7 +39,7 @@ async function everything() {
   const group = await world.group();
   const uid = randomIds.newUid(group);
   const principal = { relation: 4, relationship: { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" } };
-  await world.write((tx) => tx.identities.insert(identityRow(uid, principal)));
+  await world.write((tx) => tx.table(identityKind).insert(identityRow(uid, principal)));
   const chainguard = { serviceBindings: { ingester: uid } };
   return { group, name: "accounts", description: "d", ...providers, chainguard };
 }

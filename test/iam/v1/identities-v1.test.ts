@@ -6,6 +6,7 @@ import { Identities, IdentitySchema, ServicePrincipalSchema } from "#gen/chaingu
 import { ServicePrincipalSchema as ServicePrincipalV2Schema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type Client, Code, ConnectError, type Connection, connectTo, staticToken } from "../../../src/client/index.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { invalid, permissionDenied } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { identityRow } from "../../support/rows.js";
@@ -250,7 +251,7 @@ describe("lists", () => {
   it("show when an identity was created, updated and last seen", async () => {
     const id = randomIds.newUid(world.child);
     const times = { createTimeMs: 1_000, updateTimeMs: 2_000, lastSeenTimeMs: 3_000 };
-    await world.write((tx) => tx.identities.insert(identityRow(id, times)));
+    await world.write((tx) => tx.table(identityKind).insert(identityRow(id, times)));
     const { createdAt, updatedAt, lastSeen } = await inV1(id);
     const told = [createdAt, updatedAt, lastSeen].map((time) => Date.parse(String(time)));
     assert.deepEqual(told, Object.values(times));

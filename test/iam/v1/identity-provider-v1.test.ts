@@ -12,6 +12,7 @@ import {
   IdentityProvider_OIDC_CorrelationRule as RuleV2,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import { insertScimToken } from "../../support/scim.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 import { type Wire, wireNames, wireOf } from "./wires.js";
@@ -41,7 +42,7 @@ before(async () => {
 after(() => world.stop());
 
 const readSealedSecret = (uid: string) =>
-  world.write(async (tx) => (await tx.identityProviders.find(uid))?.sealedSecret);
+  world.write(async (tx) => (await tx.table(identityProviderKind).find(uid))?.sealedSecret);
 
 for (const name of wireNames) {
   describe(`identity providers over ${name}`, () => {

@@ -9,6 +9,11 @@ import { Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import { noScim } from "../../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { accountAssociationKind } from "../../../src/store/iam/account-associations.js";
+import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { childUid, groupRow } from "../../support/rows.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
@@ -44,15 +49,15 @@ const lists: readonly List[] = [
     idOf: ({ id }: { id: string }) => id,
     async fill(tx, root) {
       const parent = randomIds.newUid(root);
-      await tx.groups.insert(groupRow(parent));
-      return each(parent, (uid) => tx.groups.insert(groupRow(uid)));
+      await tx.table(groupKind).insert(groupRow(parent));
+      return each(parent, (uid) => tx.table(groupKind).insert(groupRow(uid)));
     },
   },
   {
     name: "identity providers",
     method: IdentityProviders.method.list,
     idOf: ({ id }: { id: string }) => id,
-    fill: (tx, root) => each(root, (uid) => tx.identityProviders.insert(provider(uid, root))),
+    fill: (tx, root) => each(root, (uid) => tx.table(identityProviderKind).insert(provider(uid, root))),
   },
   {
     name: "external group role mappings",
@@ -60,9 +65,9 @@ const lists: readonly List[] = [
     idOf: ({ id }: { id: string }) => id,
     async fill(tx, root) {
       const providerUid = randomIds.newUid(root);
-      await tx.identityProviders.insert(provider(providerUid, root));
+      await tx.table(identityProviderKind).insert(provider(providerUid, root));
       const mapping = { providerUid, roleUid, scope: root, createTimeMs: 1_000 };
-      return each(providerUid, (uid) => tx.groupMappings.insert({ uid, ...mapping, externalGroupId: uid }));
+      return each(providerUid, (uid) => tx.table(groupMappingKind).insert({ uid, ...mapping, externalGroupId: uid }));
     },
   },
   {
@@ -71,11 +76,11 @@ const lists: readonly List[] = [
     idOf: ({ group }: { group: string }) => group,
     async fill(tx, root) {
       const parentUid = randomIds.newUid(root);
-      await tx.groups.insert(groupRow(parentUid));
+      await tx.table(groupKind).insert(groupRow(parentUid));
       const same = { parentUid, name: "a", description: "", accounts: {}, ...times };
       return each(parentUid, async (uid) => {
-        await tx.groups.insert(groupRow(uid));
-        await tx.accountAssociations.insert({ uid, ...same });
+        await tx.table(groupKind).insert(groupRow(uid));
+        await tx.table(accountAssociationKind).insert({ uid, ...same });
       });
     },
   },
@@ -85,10 +90,10 @@ const lists: readonly List[] = [
     idOf: ({ id }: { id: string }) => id,
     async fill(tx, root) {
       const groupUid = randomIds.newUid(root);
-      await tx.groups.insert(groupRow(groupUid));
+      await tx.table(groupKind).insert(groupRow(groupUid));
       const same = { groupUid, roleUid, email: "", singleUse: false, codeHash: "", createdBy: "" };
       const invite = { ...same, expireTimeMs: 2_000, createTimeMs: 1_000, updateTimeMs: 1_000 };
-      return each(groupUid, (uid) => tx.groupInvites.insert({ uid, ...invite, keyId: uid }));
+      return each(groupUid, (uid) => tx.table(groupInviteKind).insert({ uid, ...invite, keyId: uid }));
     },
   },
 ];

@@ -4,6 +4,8 @@ import { after, before, describe, it } from "node:test";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { type Client, type Connection, connectTo, staticToken } from "../../../src/client/index.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { invalid, permissionDenied } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { bindingRow, identityRow } from "../../support/rows.js";
@@ -184,8 +186,8 @@ describe("lists", () => {
       const values = relationship ? { relation: 1, relationship } : { ...known, subject: uid };
       const id = randomIds.newUid(group);
       await world.write(async (tx) => {
-        await tx.identities.insert(identityRow(uid, values));
-        await tx.roleBindings.insert(bindingRow(id, uid, viewer, { accepted }));
+        await tx.table(identityKind).insert(identityRow(uid, values));
+        await tx.table(roleBindingKind).insert(bindingRow(id, uid, viewer, { accepted }));
       });
       return { id, uid };
     };

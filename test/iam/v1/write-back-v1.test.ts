@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { identityRow } from "../../support/rows.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
@@ -28,7 +29,7 @@ const findFirst = async (rest: Rest, query: string): Promise<Fields> => {
 };
 const insertIdentity = async (relation: number, relationship: object) => {
   const uid = randomIds.newUid(world.child);
-  await world.write((tx) => tx.identities.insert(identityRow(uid, { relation, relationship })));
+  await world.write((tx) => tx.table(identityKind).insert(identityRow(uid, { relation, relationship })));
   return uid;
 };
 const principal = () => insertIdentity(4, { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" });
@@ -136,7 +137,7 @@ describe("what was read can be sent back under another name", () => {
       relation: 4,
       relationship: { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" },
     });
-    await world.write((tx) => tx.identities.insert(row));
+    await world.write((tx) => tx.table(identityKind).insert(row));
     const chainguard = { serviceBindings: { ingester } };
     await createResource(`/account_associations/${group}`, { name: "a", chainguard });
     await owner("DELETE", `/identities/${ingester}`);

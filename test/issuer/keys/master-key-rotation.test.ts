@@ -15,6 +15,8 @@ import {
 import { resealAll } from "../../../src/issuer/keys/master-key-rotation.js";
 import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";
 import { newDataDir } from "../../support/data-dir.js";
@@ -48,7 +50,7 @@ async function fillDirectory(): Promise<string> {
   const root = rootUid(1);
   await store.write(async (tx) => {
     await seedRoles(tx, 1);
-    await tx.groups.insert(groupRow(root));
+    await tx.table(groupKind).insert(groupRow(root));
     for (let i = 0; i < PROVIDERS; i++) {
       const uid = childUid(root, i);
       const sealedSecret = masterKey.seal(Buffer.from(`secret ${i}`), formatSecretContext(uid));
@@ -61,7 +63,7 @@ async function fillDirectory(): Promise<string> {
         scim: noScim,
       };
       const oidc = { issuer: "https://issuer.example", clientId: "x", additionalScopes: [], groupsClaim: "" };
-      await tx.identityProviders.insert({ ...values, oidc, sealedSecret, createTimeMs: 1, updateTimeMs: 1 });
+      await tx.table(identityProviderKind).insert({ ...values, oidc, sealedSecret, createTimeMs: 1, updateTimeMs: 1 });
     }
     for (let i = 0; i < LOGINS; i++) await tickets.put(tx, "code", `secret ${i}`, {} as never, Date.now() + 3_600_000);
   });

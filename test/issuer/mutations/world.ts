@@ -4,6 +4,7 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { generateTokenKey, unsealKeyPair } from "../../../src/issuer/keys/key-generation.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import type { SigningKey, TokenAlgorithm } from "../../../src/kernel/jws.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import type { Random } from "../../support/openapi/random.js";
 import { identityRow } from "../../support/rows.js";
@@ -95,7 +96,7 @@ async function registerIdentity(harness: Harness, group: string, given: Given): 
   const { relation, relationship, ...facts } = given;
   const uid = randomIds.newUid(group);
   await harness.app.installation.store.write((tx) =>
-    tx.identities.insert(identityRow(uid, { relation, relationship })),
+    tx.table(identityKind).insert(identityRow(uid, { relation, relationship })),
   );
   await harness.bind(uid, "viewer", group);
   return { ...facts, uid };

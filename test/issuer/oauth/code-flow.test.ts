@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import {
   Agent,
   alice,
@@ -139,7 +140,9 @@ test("a code is invalid after the person's logins were revoked", async () => {
   kit.provider.account = { subject: "leaver" };
   const { code, verifier } = await login();
   const notBefore = Math.ceil(Date.now() / 1000) + 1;
-  await kit.store.write((tx) => tx.identities.update(personUid(kit.provider.issuer, "leaver"), { notBefore }, 0));
+  await kit.store.write((tx) =>
+    tx.table(identityKind).update(personUid(kit.provider.issuer, "leaver"), { notBefore }, 0),
+  );
   assert.equal((await redeem(code, verifier)).body.error, "invalid_grant");
 });
 

@@ -4,6 +4,9 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { revokeTokens } from "../../../src/iam/operator/operate.js";
 import { personUid } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { groupRow, identityRow } from "../../support/rows.js";
 import {
   Agent,
@@ -29,7 +32,7 @@ before(async () => {
   kit = await startLogin(() => ({ registration: "invite" }));
   ({ group: root, owner } = await kit.organisation("inviting.example", false));
   child = `${root}/${"c".repeat(16)}`;
-  await kit.store.write((tx) => tx.groups.insert(groupRow(child, { name: "builders" })));
+  await kit.store.write((tx) => tx.table(groupKind).insert(groupRow(child, { name: "builders" })));
 });
 
 beforeEach(() => {
@@ -39,8 +42,8 @@ beforeEach(() => {
 after(() => kit?.stop());
 
 const uidOf = () => personUid(kit.provider.issuer, kit.provider.account?.subject ?? "");
-const person = () => kit.store.read((tx) => tx.identities.find(uidOf()));
-const bindings = () => kit.store.read((tx) => tx.roleBindings.findByIdentity(uidOf()));
+const person = () => kit.store.read((tx) => tx.table(identityKind).find(uidOf()));
+const bindings = () => kit.store.read((tx) => tx.table(roleBindingKind).findByIdentity(uidOf()));
 
 const redirectRequest = (more: Readonly<Record<string, string>> = {}) =>
   `${kit.url}/oauth?${new URLSearchParams({ exit: "redirect", redirect: `${PROGRAM}?token=true`, ...more })}`;
@@ -148,7 +151,7 @@ test("a program gets no token for an identity by navigation alone", async () => 
   const uid = `${root}/${"d".repeat(16)}`;
   const { issuer, clientId } = kit.provider;
   const claimMatch = { issuer, subject: kit.provider.account?.subject, audience: clientId };
-  await kit.store.write((tx) => tx.identities.insert(identityRow(uid, { relationship: { claimMatch } })));
+  await kit.store.write((tx) => tx.table(identityKind).insert(identityRow(uid, { relationship: { claimMatch } })));
   const agent = new Agent();
   const page = await agent.get(redirectRequest({ identity: uid }));
   assertConsentPage(page, "Give a program access?");

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { bindingRow } from "../../support/rows.js";
 import { Agent, alice, claimsOf, type LoginKit, linksIn, postForm, readHiddenFields, startLogin } from "./login-kit.js";
 
@@ -97,7 +99,7 @@ test("the name of an organisation counts for a person who holds a role there, an
   assert.match(rejected.page.text, /names of verified organisations/);
   assert.equal(rejected.page.text, other.page.text);
   const binding = bindingRow(randomIds.newUid(group), person, builtinRoleUid("viewer"));
-  await kit.store.write((tx) => tx.roleBindings.insert(binding));
+  await kit.store.write((tx) => tx.table(roleBindingKind).insert(binding));
   // The rejected login decided nothing.
   const agent = new Agent();
   const { page } = await signIn(agent, user_code);
@@ -122,7 +124,9 @@ test("a device gets nothing when the person's logins were revoked after the appr
   const { page } = await signIn(agent, user_code);
   await decide(agent, page.text, "approve");
   const notBefore = Math.ceil(Date.now() / 1000) + 1;
-  await kit.store.write((tx) => tx.identities.update(personUid(kit.provider.issuer, "leaver"), { notBefore }, 0));
+  await kit.store.write((tx) =>
+    tx.table(identityKind).update(personUid(kit.provider.issuer, "leaver"), { notBefore }, 0),
+  );
   assert.equal((await poll(device_code)).body.error, "invalid_grant");
 });
 

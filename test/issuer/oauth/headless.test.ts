@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { takeHeadlessSession } from "../../../src/issuer/oauth/headless.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { bindingRow } from "../../support/rows.js";
 import { Agent, alice, claimsOf, type LoginKit, linksIn, readHiddenFields, startLogin } from "./login-kit.js";
 import { exchange, type LoginWorld, startLoginWorld } from "./login-world.js";
@@ -244,7 +245,7 @@ describe("a program that shows no code", () => {
     const { group } = await kit.organisation("bindings.example");
     const uid = personUid(kit.provider.issuer, "bound");
     const binding = bindingRow(randomIds.newUid(group), uid, builtinRoleUid("viewer"), { pending: true });
-    await kit.store.write((tx) => tx.roleBindings.insert(binding));
+    await kit.store.write((tx) => tx.table(roleBindingKind).insert(binding));
     const agent = new Agent();
     const page = await begin(agent, terminal().key, { client_id: "auth0" });
     const confirmed = await confirmInWords(agent, page.text, "give access");

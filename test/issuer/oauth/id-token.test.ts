@@ -5,6 +5,8 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { createRemoteJWKSet, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { revokeTokens } from "../../../src/iam/operator/operate.js";
 import { personUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { ask } from "../sts/ask.js";
 import { idTokenNodesSuite } from "./id-token-suite.js";
@@ -129,7 +131,7 @@ test("a person who was revoked or deleted since the login gets nothing", async (
     await idTokenOf({ identityUid: other.uid }),
   ];
   await store.write((tx) => revokeTokens(tx, revoked.uid, { ids: randomIds, nowMs: nowMs() }));
-  await store.write((tx) => tx.identities.delete(deleted.uid));
+  await store.write((tx) => tx.table(identityKind).delete(deleted.uid));
   const statuses = await Promise.all(idTokens.map(async (idToken) => (await exchange(url, idToken)).status));
   assert.deepEqual(statuses, [401, 401, 200]);
   // A revocation ends the logins before it, not those after it.
@@ -142,7 +144,7 @@ test("a rejected request does not use the ID token up", async () => {
   const { group, identity } = await harness.organisation("tries.example");
   const foreign = await harness.organisation("foreign.example");
   await store.write(async (tx) => {
-    for (const one of [group, foreign.group]) await tx.groups.update(one, { verified: true }, nowMs());
+    for (const one of [group, foreign.group]) await tx.table(groupKind).update(one, { verified: true }, nowMs());
   });
   const { uid } = await harness.identity();
   await harness.bind(uid, "viewer", group);

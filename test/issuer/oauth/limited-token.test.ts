@@ -5,6 +5,7 @@ import { REGISTRY_CAPABILITIES } from "../../../src/cli/remote/auth/registry-lim
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { listCapabilityNames } from "../../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { askToken } from "../../registry/token-kit.js";
 import { bindingRow } from "../../support/rows.js";
 import { Agent, claimsOf, codeRequest, newPkce, PROGRAM, postForm } from "./login-kit.js";
@@ -22,7 +23,7 @@ before(async () => {
   ({ group: root } = await store.write((tx) => bootstrap(tx, { org: "docker.example" }, randomIds, Date.now())));
   const owner = bindingRow(randomIds.newUid(root), uid, builtinRoleUid("owner"), { pending: false });
   await redeem({});
-  await store.write((tx) => tx.roleBindings.insert(owner));
+  await store.write((tx) => tx.table(roleBindingKind).insert(owner));
 });
 after(() => world?.stop());
 

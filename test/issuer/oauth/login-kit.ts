@@ -24,6 +24,9 @@ import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { defaultLimits } from "../../../src/kernel/quotas.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createQuotas } from "../../../src/pipeline/resource/quota.js";
+import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import type { Store } from "../../../src/store/store.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
 import { newDataDir } from "../../support/data-dir.js";
@@ -157,12 +160,12 @@ export async function startLogin(
     organisation: (name, verified = true) =>
       store.write(async (tx) => {
         const { group, identity: owner } = await bootstrap(tx, { org: name }, randomIds, clock());
-        if (verified) await tx.groups.update(group, { verified }, clock());
+        if (verified) await tx.table(groupKind).update(group, { verified }, clock());
         const uid = randomIds.newUid(group);
         provider.allowRedirect(`${url}/oauth/callback/${uid}`);
         const sealedSecret = masterKey.seal(Buffer.from(clientSecret ?? ""), `client secret ${uid}`);
         const times = { createTimeMs: clock(), updateTimeMs: clock() };
-        await tx.identityProviders.insert({
+        await tx.table(identityProviderKind).insert({
           uid,
           groupUid: group,
           name: `${name} staff`,
@@ -207,7 +210,7 @@ export async function inviteTo(
   const [uid, nowMs] = [randomIds.newUid(group), deps.clock()];
   const times = { expireTimeMs: nowMs + 60_000, createTimeMs: nowMs, updateTimeMs: nowMs };
   const values = { groupUid: group, roleUid: builtinRoleUid(role), email, singleUse, createdBy };
-  await store.write((tx) => tx.groupInvites.insert({ uid, ...values, ...key, ...times }));
+  await store.write((tx) => tx.table(groupInviteKind).insert({ uid, ...values, ...key, ...times }));
   return code;
 }
 

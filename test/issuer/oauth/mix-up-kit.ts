@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import { Agent, codeRequest, type LoginKit, newPkce, postForm, type Seen } from "./login-kit.js";
 
 /** The attacker and what she got. */
@@ -82,7 +83,7 @@ export async function startAttacker(): Promise<Attacker> {
       return kit.store.write(async (tx) => {
         const { group } = await bootstrap(tx, { org: "mallory.example" }, randomIds, nowMs);
         const uid = randomIds.newUid(group);
-        await tx.identityProviders.insert({
+        await tx.table(identityProviderKind).insert({
           uid,
           groupUid: group,
           name: "Mallory",

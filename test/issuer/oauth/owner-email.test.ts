@@ -6,6 +6,9 @@ import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { revokeTokens } from "../../../src/iam/operator/operate.js";
 import type { AwaitedOwner } from "../../../src/iam/people/owner-invite.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { Agent, alice, type LoginKit, PROGRAM, startLogin } from "./login-kit.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -35,7 +38,9 @@ async function login(claims: object, { subject = `person ${++count}`, ...more }:
   return { subject, text: page.text, token: program?.get("token") ?? undefined, error: program?.get("error") };
 }
 const isOwner = (group: string, uid: string) =>
-  kit.store.read(async (tx) => (await tx.roleBindings.findSame(group, uid, builtinRoleUid("owner"))) !== undefined);
+  kit.store.read(
+    async (tx) => (await tx.table(roleBindingKind).findSame(group, uid, builtinRoleUid("owner"))) !== undefined,
+  );
 const uidOf = (subject: string) => personUid(kit.provider.issuer, subject);
 
 describe("the owner whom an organisation awaits by e-mail address", () => {
@@ -49,7 +54,7 @@ describe("the owner whom an organisation awaits by e-mail address", () => {
     assert.doesNotMatch(first.text, new RegExp(String(identity)), "the uid of an identity of the host");
     assert.ok(first.token);
     assert.equal(await isOwner(group, uidOf(first.subject)), true);
-    assert.equal(await kit.store.read((tx) => tx.groupInvites.find(groupInvite)), undefined);
+    assert.equal(await kit.store.read((tx) => tx.table(groupInviteKind).find(groupInvite)), undefined);
     const second = await login({ email, email_verified: true });
     assert.equal(second.error, "account not found");
     assert.equal(await isOwner(group, uidOf(second.subject)), false);
@@ -84,7 +89,9 @@ describe("the owner whom an organisation awaits by e-mail address", () => {
     kit.provider.allowRedirect(`${kit.url}/oauth/callback/${provider}`);
     const tenant = await login({ email, email_verified: true }, { idp_id: provider });
     assert.ok(tenant.token, "the control: the person is signed in");
-    const owners = await kit.store.read((tx) => tx.roleBindings.findHolders(group, builtinRoleUid("owner"), 10));
+    const owners = await kit.store.read((tx) =>
+      tx.table(roleBindingKind).findHolders(group, builtinRoleUid("owner"), 10),
+    );
     assert.equal(owners.length, 1, "the one of the host");
     const control = await login({ email, email_verified: true });
     assert.equal(await isOwner(group, uidOf(control.subject)), true);
@@ -116,9 +123,9 @@ describe("the owner whom an organisation awaits by e-mail address", () => {
     const subject = "registered";
     const guest = await create({ email: newEmail() });
     await kit.store.write(async (tx) => {
-      const person = (await tx.identities.find(guest.identity)) ?? assert.fail();
+      const person = (await tx.table(identityKind).find(guest.identity)) ?? assert.fail();
       const { issuer } = kit.provider;
-      await tx.identities.insert({ ...person, uid: uidOf(subject), issuer, subject, name: "known" });
+      await tx.table(identityKind).insert({ ...person, uid: uidOf(subject), issuer, subject, name: "known" });
     });
     assert.ok((await login({ email, email_verified: true }, { subject })).token);
     const { group } = await create({ email });

@@ -4,6 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { takeHeadlessSession } from "../../../src/issuer/oauth/headless.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../../src/store/iam/roles.js";
 import { countReads } from "../../support/count-reads.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../../support/rows.js";
 import { chooseScale } from "../../support/scale.js";
@@ -44,7 +48,10 @@ after(() => kit?.stop());
 const uidOf = () => personUid(kit.provider.issuer, kit.provider.account?.subject ?? "");
 const bindings = async () =>
   new Map(
-    (await kit.store.read((tx) => tx.roleBindings.findByIdentity(uidOf()))).map(({ uid, pending }) => [uid, pending]),
+    (await kit.store.read((tx) => tx.table(roleBindingKind).findByIdentity(uidOf()))).map(({ uid, pending }) => [
+      uid,
+      pending,
+    ]),
   );
 const listPending = async () =>
   (await kit.store.read((tx) => tx.access.findAllGrants(uidOf()))).flatMap(({ groupUid }) => groupUid ?? []).sort();
@@ -63,7 +70,7 @@ async function offer(name: string, roles: readonly string[] = [viewer], to = uid
   const uids = roles.map(() => randomIds.newUid(group));
   await kit.store.write(async (tx) => {
     for (const [i, role] of roles.entries()) {
-      await tx.roleBindings.insert(bindingRow(uids[i] ?? "", to, role, { pending: true }));
+      await tx.table(roleBindingKind).insert(bindingRow(uids[i] ?? "", to, role, { pending: true }));
     }
   });
   return { group, owner, uids };
@@ -181,7 +188,7 @@ test("a login with the token in the redirect asks on its page, and one that assu
   const identity = `${home.group}/${"e".repeat(16)}`;
   const { issuer, clientId } = kit.provider;
   const claimMatch = { issuer, subject: kit.provider.account?.subject, audience: clientId };
-  await kit.store.write((tx) => tx.identities.insert(identityRow(identity, { relationship: { claimMatch } })));
+  await kit.store.write((tx) => tx.table(identityKind).insert(identityRow(identity, { relationship: { claimMatch } })));
   const agent = new Agent();
   const assuming = await agent.get(redirect({ identity }));
   assert.ok(isConsent(assuming));
@@ -246,7 +253,9 @@ test("what is pending in the organisation of an invite is accepted with it", asy
   await register();
   const { group: inviting, owner: maker } = await kit.organisation("inviting.example");
   const offered = randomIds.newUid(inviting);
-  await kit.store.write((tx) => tx.roleBindings.insert(bindingRow(offered, uidOf(), editor, { pending: true })));
+  await kit.store.write((tx) =>
+    tx.table(roleBindingKind).insert(bindingRow(offered, uidOf(), editor, { pending: true })),
+  );
   const { group } = await offer("elsewhere.example");
   const agent = new Agent();
   const page = await agent.get(codeUrl({ invite: await inviteTo(kit, inviting, maker) }));
@@ -311,7 +320,7 @@ test("fields that the page does not have are rejected, and the login can continu
   const { program } = await send([forged, [field(randomIds.newUid()), "accept"], [field(group), "accept"]]);
   assert.ok(program?.get("code"), "the control");
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
-  const left = await kit.store.read((tx) => tx.roleBindings.findByIdentity(stranger));
+  const left = await kit.store.read((tx) => tx.table(roleBindingKind).findByIdentity(stranger));
   assert.deepEqual(
     left.map(({ uid, pending }) => [uid, pending]),
     [[theirs.uids[0], true]],
@@ -323,7 +332,7 @@ test("bindings that are no longer pending when the form arrives are not changed"
   const { group, uids } = await offer("meanwhile.example");
   const agent = new Agent();
   const page = await agent.get(codeUrl());
-  await kit.store.write((tx) => tx.roleBindings.acceptOne(uids[0] ?? ""));
+  await kit.store.write((tx) => tx.table(roleBindingKind).acceptOne(uids[0] ?? ""));
   assert.ok((await decide(agent, page, { [field(group)]: "remove" })).program?.get("code"));
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
 });
@@ -332,7 +341,8 @@ test("the only owner of an organisation is not offered to leave it, and a form t
   await register();
   const [left, other] = [await offer("left.example", [owner]), await offer("another.example")];
   await kit.store.write(async (tx) => {
-    for (const { uid } of await tx.roleBindings.findByIdentity(left.owner)) await tx.roleBindings.delete(uid);
+    for (const { uid } of await tx.table(roleBindingKind).findByIdentity(left.owner))
+      await tx.table(roleBindingKind).delete(uid);
   });
   const agent = new Agent();
   const page = await agent.get(codeUrl());
@@ -360,11 +370,11 @@ test("bindings of hundreds of organisations make the page neither long nor slow"
       // In transactions of their own: the server, in this process, must not miss that its peers are there.
       await kit.store.write(async (tx) => {
         const group = randomIds.newUid();
-        await tx.groups.insert(groupRow(group, { name }));
+        await tx.table(groupKind).insert(groupRow(group, { name }));
         for (let n = 0; n < each; n++) {
           const role = randomIds.newUid(group);
-          await tx.roles.insert(roleRow(role, { groupUid: group, name: `${n} ${name}` }));
-          await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), uidOf(), role, { pending: true }));
+          await tx.table(roleKind).insert(roleRow(role, { groupUid: group, name: `${n} ${name}` }));
+          await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(group), uidOf(), role, { pending: true }));
         }
       });
     }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
 import { type LoginKit, startLogin } from "./login-kit.js";
 
 let kit: LoginKit;
@@ -12,7 +13,7 @@ before(async () => {
   await kit.organisation("unverified.example", false);
   await kit.store.write(async (tx) => {
     const { group } = await bootstrap(tx, { org: "without.example" }, randomIds, 1_000);
-    await tx.groups.update(group, { verified: true }, 1_000);
+    await tx.table(groupKind).update(group, { verified: true }, 1_000);
   });
 });
 

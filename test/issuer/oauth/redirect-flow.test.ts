@@ -4,6 +4,9 @@ import { after, before, beforeEach, test } from "node:test";
 import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { signIn } from "../../../src/iam/people/sign-in.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { bindingRow, groupRow, identityRow } from "../../support/rows.js";
 import {
   Agent,
@@ -82,7 +85,7 @@ function bind(group: string) {
     personUid(kit.provider.issuer, "alice"),
     builtinRoleUid("viewer"),
   );
-  return kit.store.write((tx) => tx.roleBindings.insert(binding));
+  return kit.store.write((tx) => tx.table(roleBindingKind).insert(binding));
 }
 
 function refresh(token: string, scope: string) {
@@ -94,7 +97,8 @@ test("a scope may be the name of a verified organisation in which the person hol
   await bind(group);
   // Groups of the same name that nobody has verified, before and after it in the order of uids.
   await kit.store.write(async (tx) => {
-    for (const digit of ["0", "f"]) await tx.groups.insert(groupRow(digit.repeat(40), { name: "named.example" }));
+    for (const digit of ["0", "f"])
+      await tx.table(groupKind).insert(groupRow(digit.repeat(40), { name: "named.example" }));
   });
   const { program } = await login({ scope: "named.example" });
   assert.deepEqual(claimsOf(program.get("token")).lim, { scope: [group] });
@@ -106,7 +110,7 @@ test("a scope may be the name of a verified organisation in which the person hol
 test("a role below the root is enough, also one that comes with the invite of the login", async () => {
   const { group, owner } = await kit.organisation("teams.example");
   const child = randomIds.newUid(group);
-  await kit.store.write((tx) => tx.groups.insert(groupRow(child)));
+  await kit.store.write((tx) => tx.table(groupKind).insert(groupRow(child)));
   const invite = await inviteTo(kit, child, owner);
   for (const more of [{ invite }, {}]) {
     const { program } = await login({ scope: "teams.example", ...more });
@@ -167,7 +171,7 @@ test("an unknown name, an unverified one, a foreign one and a malformed uid are 
   await bind(group);
   await kit.organisation("foreign.example");
   const child = randomIds.newUid(group);
-  await kit.store.write((tx) => tx.groups.insert(groupRow(child, { name: "below.example", verified: true })));
+  await kit.store.write((tx) => tx.table(groupKind).insert(groupRow(child, { name: "below.example", verified: true })));
   const errors = new Set<string>();
   const names = ["nobody.example", "captured.example", "below.example", "foreign.example"];
   for (const scope of [...names, group.slice(1), `${group}/`, "a,b"]) {
@@ -188,7 +192,7 @@ test("an unknown person gets account not found with a status, and no token", asy
     assert.ok(program.get("error_description"));
   }
   const uid = personUid(kit.provider.issuer, "stranger");
-  assert.equal(await kit.store.read((tx) => tx.identities.find(uid)), undefined);
+  assert.equal(await kit.store.read((tx) => tx.table(identityKind).find(uid)), undefined);
 });
 
 test("an invite registers an unknown person with its role", async () => {
@@ -198,7 +202,7 @@ test("an invite registers an unknown person with its role", async () => {
   const { program } = await login({ invite: code });
   assert.ok(program.get("token"), String(program));
   const uid = personUid(kit.provider.issuer, "guest");
-  const bindings = await kit.store.read((tx) => tx.roleBindings.findByIdentity(uid));
+  const bindings = await kit.store.read((tx) => tx.table(roleBindingKind).findByIdentity(uid));
   assert.deepEqual(
     bindings.map(({ groupUid, roleUid }) => [groupUid, roleUid]),
     [[group, builtinRoleUid("viewer")]],
@@ -221,7 +225,7 @@ test("an identity is assumed with a matching ID token only", async () => {
   const uid = randomIds.newUid(group);
   const { issuer, clientId } = kit.provider;
   const relationship = { claimMatch: { issuer, subject: "alice", audience: clientId } };
-  await kit.store.write((tx) => tx.identities.insert(identityRow(uid, { relationship })));
+  await kit.store.write((tx) => tx.table(identityKind).insert(identityRow(uid, { relationship })));
   const { program } = await login({ identity: uid, create_refresh_token: "true" });
   assert.equal(claimsOf(program.get("token")).sub, uid, String(program));
   assert.equal(program.get("refresh_token"), null);

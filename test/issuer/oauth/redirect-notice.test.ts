@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { findRedirectNotices } from "../../../src/issuer/oauth/redirect-notice.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import { type LoginKit, startLogin } from "./login-kit.js";
 
 const issuer = "https://iam.example.com";
@@ -43,9 +44,9 @@ test("providers of organisations that were there before are named until they are
     );
   }
   await kit.store.write(async (tx) => {
-    const row = await tx.identityProviders.find(provider);
+    const row = await tx.table(identityProviderKind).find(provider);
     assert.ok(row);
-    await tx.identityProviders.replace({ ...row, updateTimeMs: kit.deps.clock() });
+    await tx.table(identityProviderKind).replace({ ...row, updateTimeMs: kit.deps.clock() });
   });
   assert.deepEqual(await startWith("staff"), []);
 });

@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { bindingRow, groupRow, identityRow } from "../../support/rows.js";
 import { claimsOf, type LoginKit, postForm, startLogin } from "./login-kit.js";
 
@@ -17,7 +20,7 @@ before(async () => {
   ({ group } = await kit.organisation("workloads.example"));
   identity = randomIds.newUid(group);
   const relationship = { claimMatch: { issuer: kit.provider.issuer, subject: "job", audience: kit.url } };
-  await kit.store.write((tx) => tx.identities.insert(identityRow(identity, { relationship })));
+  await kit.store.write((tx) => tx.table(identityKind).insert(identityRow(identity, { relationship })));
 });
 
 after(() => kit?.stop());
@@ -52,8 +55,8 @@ test("a workload names its organisation once it holds a role there, if only belo
   assert.deepEqual([before.status, before.body.error], [400, "invalid_scope"]);
   const child = randomIds.newUid(group);
   await kit.store.write(async (tx) => {
-    await tx.groups.insert(groupRow(child));
-    await tx.roleBindings.insert(bindingRow(randomIds.newUid(child), identity, builtinRoleUid("viewer")));
+    await tx.table(groupKind).insert(groupRow(child));
+    await tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(child), identity, builtinRoleUid("viewer")));
   });
   const { body } = await exchange({ scope: "workloads.example" });
   assert.deepEqual(claimsOf(body.access_token).lim, { scope: [group] });
@@ -63,7 +66,7 @@ test("the name of another organisation is rejected as a name of none", async () 
   const strangers = await kit.organisation("strangers.example");
   // A binding that nobody accepted is no role.
   const pending = bindingRow(randomIds.newUid(strangers.group), identity, builtinRoleUid("viewer"), { pending: true });
-  await kit.store.write((tx) => tx.roleBindings.insert(pending));
+  await kit.store.write((tx) => tx.table(roleBindingKind).insert(pending));
   const unknown = await exchange({ scope: "unknown.example" });
   assert.deepEqual([unknown.status, unknown.body.error], [400, "invalid_scope"]);
   const { status, body } = await exchange({ scope: "strangers.example" });

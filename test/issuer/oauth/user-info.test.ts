@@ -7,6 +7,9 @@ import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { type SignIn, signIn } from "../../../src/iam/people/sign-in.js";
 import { lacksClaims, pickAddedClaims } from "../../../src/issuer/oauth/user-info.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { USER_INFO } from "../../support/oidc-provider.js";
 import { Agent, type LoginKit, PROGRAM, startLogin } from "./login-kit.js";
 
@@ -38,7 +41,7 @@ async function awaitOwner(kit: LoginKit, email: string): Promise<string> {
 const isOwner = (kit: LoginKit, group: string, subject: string) =>
   kit.store.read(async (tx) => {
     const uid = personUid(kit.provider.issuer, subject);
-    return (await tx.roleBindings.findSame(group, uid, builtinRoleUid("owner"))) !== undefined;
+    return (await tx.table(roleBindingKind).findSame(group, uid, builtinRoleUid("owner"))) !== undefined;
   });
 
 const userInfoRequests = (kit: LoginKit) => kit.provider.requests.filter((path) => path === USER_INFO).length;
@@ -64,7 +67,7 @@ for (const userInfo of ["json", "jwt"] as const) {
       assert.match(page, new RegExp(`Ada \\(${email}\\)`), "the consent page names the person");
       assert.ok(token);
       assert.equal(await isOwner(kit, group, subject), true);
-      const person = await kit.store.read((tx) => tx.identities.find(personUid(kit.provider.issuer, subject)));
+      const person = await kit.store.read((tx) => tx.table(identityKind).find(personUid(kit.provider.issuer, subject)));
       assert.deepEqual([person?.email, person?.name], [email, "Ada"]);
     });
 
@@ -106,7 +109,10 @@ describe("UserInfo", () => {
     const { error, token, subject } = await login(kit, {});
     assert.deepEqual([error, token], ["server_error", undefined]);
     assert.match(kit.problems.at(-1) ?? "", /failed: .*ATTRIBUTE_COMPARISON/);
-    assert.equal(await kit.store.read((tx) => tx.identities.find(personUid(kit.provider.issuer, subject))), undefined);
+    assert.equal(
+      await kit.store.read((tx) => tx.table(identityKind).find(personUid(kit.provider.issuer, subject))),
+      undefined,
+    );
     // The control: the same response about the person.
     kit.provider.answerUserInfo = answerJson({ sub: subject, email, email_verified: true });
     assert.ok((await login(kit, {}, { subject })).token);
@@ -142,7 +148,7 @@ describe("UserInfo", () => {
       assert.ok(token, "people who are registered sign in by their subject");
       assert.equal(await isOwner(kit, group, subject), false);
       assert.match(kit.problems.at(-1) ?? "", /^the UserInfo of test is not used: /);
-      const stored = await kit.store.read((tx) => tx.identities.find(personUid(kit.provider.issuer, subject)));
+      const stored = await kit.store.read((tx) => tx.table(identityKind).find(personUid(kit.provider.issuer, subject)));
       assert.equal(stored?.email, email);
     });
   }
@@ -150,7 +156,7 @@ describe("UserInfo", () => {
   it("that cannot be read takes no confirmation away, whatever the ID token has of the address", async () => {
     const email = newEmail();
     const stored = async (subject: string) => {
-      const person = await kit.store.read((tx) => tx.identities.find(personUid(kit.provider.issuer, subject)));
+      const person = await kit.store.read((tx) => tx.table(identityKind).find(personUid(kit.provider.issuer, subject)));
       return [person?.email, person?.emailUnverified];
     };
     const signInAgain = async (subject: string, claims: SignIn["claims"], isPartial: boolean) => {
@@ -175,7 +181,7 @@ describe("UserInfo", () => {
     const { group, provider } = await kit.organisation(`tenant${++count}.example`);
     const mapping = randomIds.newUid(provider);
     await kit.store.write((tx) =>
-      tx.groupMappings.insert({
+      tx.table(groupMappingKind).insert({
         uid: mapping,
         providerUid: provider,
         externalGroupId: "platform",

@@ -7,6 +7,7 @@ import { type App, startApp } from "../../../src/app/app.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
 import { newDataDir } from "../../support/data-dir.js";
@@ -31,7 +32,7 @@ before(async () => {
     const { group } = await bootstrap(tx, { org: "acme" }, randomIds, Date.now());
     identity = randomIds.newUid(group);
     const relationship = { claimMatch: { issuer: workloads.issuer, subject: "ci" } };
-    await tx.identities.insert(identityRow(identity, { relation: 1, relationship }));
+    await tx.table(identityKind).insert(identityRow(identity, { relation: 1, relationship }));
   });
 });
 after(async () => {

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { personUid } from "../../../src/kernel/ids.js";
+import { type IdentityRow, identityKind } from "../../../src/store/iam/identities.js";
 import { openDatabase, type SqliteDatabase, type SqliteStatement } from "../../../src/store/sqlite/driver.js";
-import type { IdentityRow } from "../../../src/store/tables/identities.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, type HarnessOptions, startHarness } from "../../support/harness.js";
@@ -99,9 +99,9 @@ export async function startExchangeWorld(
       const { uid: made } = await harness.identity({ issuer: people.issuer, subject, ...values });
       // The harness gives uids by chance; those of people follow from who they are.
       await write(async (tx) => {
-        const row = await tx.identities.find(made);
-        await tx.identities.delete(made);
-        if (row) await tx.identities.insert({ ...row, uid });
+        const row = await tx.table(identityKind).find(made);
+        await tx.table(identityKind).delete(made);
+        if (row) await tx.table(identityKind).insert({ ...row, uid });
       });
       return { uid, token: await harness.token(uid) };
     },

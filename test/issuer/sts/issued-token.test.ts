@@ -5,6 +5,8 @@ import { createPublicKey, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { roleKind } from "../../../src/store/iam/roles.js";
 import { groupRow } from "../../support/rows.js";
 import { ask } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
@@ -20,7 +22,7 @@ after(() => world.stop());
 
 async function newGroup(parent: string): Promise<string> {
   const uid = randomIds.newUid(parent);
-  await world.write((tx) => tx.groups.insert(groupRow(uid)));
+  await world.write((tx) => tx.table(groupKind).insert(groupRow(uid)));
   return uid;
 }
 
@@ -51,7 +53,7 @@ function decodeNames(text: unknown): string[] {
 }
 
 async function capabilitiesOf(role: string): Promise<string[]> {
-  const row = await world.harness.app.installation.store.read((tx) => tx.roles.find(builtinRoleUid(role)));
+  const row = await world.harness.app.installation.store.read((tx) => tx.table(roleKind).find(builtinRoleUid(role)));
   const digits = row?.capabilities ?? "";
   const capabilities = [...bits].filter(([, bit]) => (Number.parseInt(digits[bit >> 2] ?? "0", 16) >> (bit & 3)) & 1);
   return capabilities.map(([name]) => name).sort();

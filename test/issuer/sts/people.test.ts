@@ -6,6 +6,12 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { buildCapabilitySet } from "../../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../../src/store/iam/roles.js";
 import {
   type Expected,
   FOR_OTHERS,
@@ -94,7 +100,7 @@ describe("a login provider of the service", () => {
   it("identifies nobody whose identity was deleted", async () => {
     const { uid } = await world.person("gone");
     const token = await world.exchangeToken({}, world.idToken({ sub: "gone" }));
-    await world.write((tx) => tx.identities.delete(uid));
+    await world.write((tx) => tx.table(identityKind).delete(uid));
     assert.deepEqual((await world.exchange({}, world.idToken({ sub: "gone" }))).outcome, UNKNOWN_PERSON);
     assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
   });
@@ -167,16 +173,16 @@ describe("an organisation's own provider", () => {
     const verified = await exchanger.verify(request, provider.token({ sub: "carol" }), undefined);
     const finish = async () => installation.store.read((tx) => exchanger.finish(tx, verified, undefined));
     assert.equal((await finish()).identityUid, carol);
-    const before = await installation.store.read((tx) => tx.identityProviders.find(provider.uid));
+    const before = await installation.store.read((tx) => tx.table(identityProviderKind).find(provider.uid));
     assert.ok(before, "the provider is there");
     for (const oidc of [
       { ...before.oidc, clientId: "another" },
       { ...before.oidc, issuer: "https://login.example" },
     ]) {
-      await world.write((tx) => tx.identityProviders.replace({ ...before, oidc }));
+      await world.write((tx) => tx.table(identityProviderKind).replace({ ...before, oidc }));
       await assert.rejects(finish, { code: Code.Unauthenticated });
     }
-    await world.write((tx) => tx.identityProviders.replace(before));
+    await world.write((tx) => tx.table(identityProviderKind).replace(before));
     assert.equal((await finish()).identityUid, carol);
     assert.equal((await call(`/identityProviders/${provider.uid}`, world.owner.token, "DELETE")).status, 200);
     await assert.rejects(finish, { code: Code.Unauthenticated });
@@ -217,9 +223,9 @@ describe("an organisation's own provider", () => {
     assert.deepEqual((await call("/groups", token)).outcome, unauthenticated());
     const { store } = world.harness.app.installation;
     const left = await store.read(async (tx) => [
-      await tx.identities.find(carol),
-      await tx.roleBindings.find(bound),
-      ...(await tx.roleBindings.findByIdentity(carol)),
+      await tx.table(identityKind).find(carol),
+      await tx.table(roleBindingKind).find(bound),
+      ...(await tx.table(roleBindingKind).findByIdentity(carol)),
     ]);
     assert.deepEqual(left, [undefined, undefined]);
     assert.deepEqual((await exchange({})).outcome, unauthenticated());
@@ -230,7 +236,8 @@ describe("an organisation's own provider", () => {
     const own = await makeProvider(world, { group, owner: { uid: identity, token }, defaultRole: "owner" });
     const [erin] = [await own.signIn("erin"), await own.signIn("frank")];
     await world.write(async (tx) => {
-      for (const { uid } of await tx.roleBindings.findByIdentity(identity)) await tx.roleBindings.delete(uid);
+      for (const { uid } of await tx.table(roleBindingKind).findByIdentity(identity))
+        await tx.table(roleBindingKind).delete(uid);
     });
     const bearer = await world.harness.token(erin);
     const stored = dumpOf(world.data);
@@ -246,7 +253,7 @@ describe("groups of a directory", () => {
   before(async () => {
     provider = await makeProvider(world, { defaultRole: "registry.pull" });
     child = randomIds.newUid(world.root);
-    await world.write((tx) => tx.groups.insert(groupRow(child)));
+    await world.write((tx) => tx.table(groupKind).insert(groupRow(child)));
     await provider.signIn("gina");
   });
   const tokenFor = async (claims: object, of = provider) => {
@@ -263,7 +270,7 @@ describe("groups of a directory", () => {
   const newRole = async () => {
     const uid = randomIds.newUid(world.root);
     const capabilities = buildCapabilitySet(["groups.create", "groups.list"]);
-    await world.write((tx) => tx.roles.insert(roleRow(uid, { groupUid: world.root, capabilities })));
+    await world.write((tx) => tx.table(roleKind).insert(roleRow(uid, { groupUid: world.root, capabilities })));
     return uid;
   };
 
@@ -294,9 +301,10 @@ describe("groups of a directory", () => {
     const uid = await provider.signIn("hana");
     const { group } = await world.harness.organisation("mapped.example");
     await world.write(async (tx) => {
-      for (const binding of await tx.roleBindings.findByIdentity(uid)) await tx.roleBindings.delete(binding.uid);
-      await tx.groups.update(world.root, { name: "mapping.example", verified: true }, Date.now());
-      await tx.groups.update(group, { verified: true }, Date.now());
+      for (const binding of await tx.table(roleBindingKind).findByIdentity(uid))
+        await tx.table(roleBindingKind).delete(binding.uid);
+      await tx.table(groupKind).update(world.root, { name: "mapping.example", verified: true }, Date.now());
+      await tx.table(groupKind).update(group, { verified: true }, Date.now());
     });
     const mapping = await provider.map("eng", await newRole());
     const limitOf = async (scope: string, groups: readonly string[]) => {
@@ -364,7 +372,7 @@ describe("groups of a directory", () => {
     const person = await world.exchangeToken({}, world.idToken({ sub: "hal", groups: ["eng"] }));
     assert.equal(claimsOf(person).map, undefined);
     assert.equal(await mayCreate(person), false);
-    await world.write((tx) => tx.groupMappings.delete(mapping));
+    await world.write((tx) => tx.table(groupMappingKind).delete(mapping));
   });
 
   it("are too many above 32", async () => {

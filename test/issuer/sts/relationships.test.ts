@@ -6,6 +6,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type Expected, notAssumable, permissionDenied, unauthenticated } from "../../contract/expectations.js";
 import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { exchangerOf } from "../mutations/exchanger.js";
@@ -334,7 +335,7 @@ describe("an identity that changes between check and issue", () => {
       const { identity, finish } = await setUp();
       assert.equal((await finish()).identityUid, identity, "before the change it would");
       await world.write((tx) =>
-        tx.identities.update(identity, { relationship: relationship(world.workloads.issuer) }, 1),
+        tx.table(identityKind).update(identity, { relationship: relationship(world.workloads.issuer) }, 1),
       );
       await assert.rejects(async () => finish(), { code: Code.PermissionDenied });
     });
@@ -342,7 +343,7 @@ describe("an identity that changes between check and issue", () => {
 
   it("and is gone gives no token", async () => {
     const { identity, finish } = await setUp();
-    await world.write((tx) => tx.identities.delete(identity));
+    await world.write((tx) => tx.table(identityKind).delete(identity));
     await assert.rejects(async () => finish(), { code: Code.PermissionDenied, message: /assuming/ });
   });
 

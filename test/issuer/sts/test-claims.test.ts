@@ -8,6 +8,7 @@ import { notAssumable } from "../../../src/issuer/sts/audience.js";
 import { describeFailure, describeUnreadable } from "../../../src/issuer/sts/failed-condition.js";
 import { databaseBusy, unavailable } from "../../../src/kernel/errors.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { createRandom } from "../../support/openapi/random.js";
 import { createClaimsTester, type TestClaims, type Tested, testOverRest } from "./claims-tester.js";
@@ -590,7 +591,7 @@ describe("an identity that is changed while the keys of its issuer are fetched",
       issuers: {
         async verify(...given) {
           const verified = await issuers.verify(...given);
-          await world.write((tx) => tx.identities.update(identity, { relationship: to }, Date.now()));
+          await world.write((tx) => tx.table(identityKind).update(identity, { relationship: to }, Date.now()));
           return verified;
         },
       },

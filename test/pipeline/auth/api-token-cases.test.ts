@@ -9,6 +9,7 @@ import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js
 import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { chooseScale } from "../../support/scale.js";
 import { HTTP2_START, http2Frame, rawTcp } from "../../transport/harness.js";
@@ -56,7 +57,7 @@ describe("API tokens", () => {
     const organisation = await service.organisation("example");
     const deleted = await service.identity();
     await service.bind(deleted.uid, "owner", organisation.group);
-    await service.app.installation.store.write((tx) => tx.identities.delete(deleted.uid));
+    await service.app.installation.store.write((tx) => tx.table(identityKind).delete(deleted.uid));
     Object.assign(uids, { group: organisation.group, deleted: deleted.uid });
     path = `/iam/v2beta1/groups/${organisation.group}`;
     const subject = { issuer: service.url, audience: service.url, identity: organisation.identity, nowMs: Date.now() };

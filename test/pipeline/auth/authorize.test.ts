@@ -10,6 +10,10 @@ import type { Principal } from "../../../src/kernel/principal.js";
 import { MAX_DEPTH } from "../../../src/kernel/uidp.js";
 import { authorize, bitOf, type Guard, maskNotFound, notFoundOrDenied } from "../../../src/pipeline/auth/authorize.js";
 import { readAuthRule } from "../../../src/pipeline/method-table.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../../src/store/iam/roles.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
 import type { Store } from "../../../src/store/store.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../../support/rows.js";
@@ -71,19 +75,20 @@ describe("authorize", () => {
   before(async () => {
     store = openSqlite({ directory: tempDir() });
     await store.write(async (tx) => {
-      for (const uid of [root, foreign, lookAlike, child, sibling, grandchild]) await tx.groups.insert(groupRow(uid));
+      for (const uid of [root, foreign, lookAlike, child, sibling, grandchild])
+        await tx.table(groupKind).insert(groupRow(uid));
       for (const [name, uid] of Object.entries(who)) {
         if (name === "gone") continue;
-        await tx.identities.insert(identityRow(uid, { notBefore: name === "revoked" ? issuedAt + 1 : 0 }));
+        await tx.table(identityKind).insert(identityRow(uid, { notBefore: name === "revoked" ? issuedAt + 1 : 0 }));
       }
       const put = (uid: string, bits: readonly number[]) =>
-        tx.roles.insert(roleRow(uid, { capabilities: toCapabilitySet(bits) }));
+        tx.table(roleKind).insert(roleRow(uid, { capabilities: toCapabilitySet(bits) }));
       await put(roles.list, [bitOf(LIST)]);
       await put(roles.create, [bitOf(CREATE)]);
       await put(roles.both, [bitOf(LIST), bitOf(CREATE)]);
       await put(roles.future, [254, 255]);
       for (const [i, [identity, role, group]] of bindings.entries()) {
-        await tx.roleBindings.insert(bindingRow(childUid(group, 0x900 + i), identity, role));
+        await tx.table(roleBindingKind).insert(bindingRow(childUid(group, 0x900 + i), identity, role));
       }
     });
   });
@@ -220,7 +225,7 @@ describe("authorize", () => {
     const thrown = notFound({ displayName: "group", type: "t" }, uid);
     // Held at the child; the right to read comes from the root here and makes it visible.
     assert.equal(notFoundOrDenied(caller, uid, thrown, "groups.create"), thrown);
-    await store.write((tx) => tx.roleBindings.delete(childUid(root, 0x904)));
+    await store.write((tx) => tx.table(roleBindingKind).delete(childUid(root, 0x904)));
     const without = await decide(create, who.split, uid);
     assert.equal(
       notFoundOrDenied(without, uid, thrown, "groups.create").message,

@@ -6,6 +6,7 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { CatalogTier, type Repo, type RepoSchema } from "#gen/chainguard/platform/registry/repo_pb.js";
 import { ReposService, CatalogTier as TierV2 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { repoKind } from "../../../src/store/registry/repos.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { type RegistryWorld, startRegistryWorld } from "../registry-world.js";
 
@@ -244,7 +245,7 @@ for (const name of wireNames) {
       const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
       const copied = { config: { sync_config: { source } }, description: "", readme: "", ...times };
       await world.write(async (tx) => {
-        for (const uid of uids) await tx.repos.insert({ ...copied, uid, groupUid: apart, name: fresh() });
+        for (const uid of uids) await tx.table(repoKind).insert({ ...copied, uid, groupUid: apart, name: fresh() });
       });
       const { token } = await world.caller(["repo.list"], apart);
       const ids = (await readList({}, token)).map(({ id }) => id);

@@ -5,6 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
+import { tagKind } from "../../../src/store/registry/tags.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry-world.js";
 
@@ -22,7 +23,9 @@ before(async () => {
     for (let i = 0; i < MANY; i++) {
       const uid = `${large}/${i.toString(16).padStart(16, "0")}`;
       const tag = { uid, repoUid: large, name: `n${i}`, digest: digestOf("c"), family: 0 as const };
-      await tx.tags.insert({ ...tag, deprecated: false, bundles: [], createTimeMs: 1_000, updateTimeMs: 1_000 });
+      await tx
+        .table(tagKind)
+        .insert({ ...tag, deprecated: false, bundles: [], createTimeMs: 1_000, updateTimeMs: 1_000 });
     }
   });
 });
@@ -209,7 +212,7 @@ for (const name of wireNames) {
         // More than a chunk, at few times: the chunks must neither repeat nor lose any.
         for (let i = 0; i < 1_300; i++) {
           const digest = `sha256:${i.toString(16).padStart(64, "0")}`;
-          await tx.tags.recordMove({ tagUid: tag.id, timeMs: third + 1 + Math.floor(i / 1_100), digest });
+          await tx.table(tagKind).recordMove({ tagUid: tag.id, timeMs: third + 1 + Math.floor(i / 1_100), digest });
         }
       });
       const { items } = await wire.call(v1.listTagHistory, { parentId: tag.id, start: atMs(third + 1) });
@@ -253,7 +256,7 @@ describe("a repo with many tags", () => {
   it("is deleted with all of them", async () => {
     const wire = wireOf(wireNames[0], world.url, world.owner.token);
     await wire.call(v1.deleteRepo, { id: large });
-    assert.deepEqual(await world.write((tx) => tx.tags.digestsOf(large)), []);
+    assert.deepEqual(await world.write((tx) => tx.table(tagKind).digestsOf(large)), []);
     wire.close();
   });
 });

@@ -8,6 +8,7 @@ import type { CopySource, CopyTarget } from "../../../src/store/copy/databases.j
 import { identifySource, prepareTarget } from "../../../src/store/copy/prepare.js";
 import { openSqliteSource, openSqliteTarget } from "../../../src/store/copy/sqlite.js";
 import { createMark } from "../../../src/store/copy-mark.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
 import { openDatabase, type SqliteDatabase } from "../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../src/store/sqlite/open.js";
 import { fillWorld, uids } from "../../cli/host/check/world.js";
@@ -18,7 +19,8 @@ const template = memoryDir();
 const filled = openSqlite({ directory: template });
 await fillWorld(filled, template);
 await filled.write(async (tx) => {
-  for (let n = 0; n < 400; n++) await tx.groups.insert(groupRow(childUid(uids.squad, 0x1000 + n), { name: `g${n}` }));
+  for (let n = 0; n < 400; n++)
+    await tx.table(groupKind).insert(groupRow(childUid(uids.squad, 0x1000 + n), { name: `g${n}` }));
 });
 await filled.close();
 

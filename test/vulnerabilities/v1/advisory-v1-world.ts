@@ -9,6 +9,7 @@ import {
   ReviewStatus,
 } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
 import { type ImportCounts, importOsv } from "../../../src/vulnerabilities/osv/import.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { type Harness, startHarness } from "../../support/harness.js";
@@ -73,7 +74,7 @@ export async function startAdvisoryV1World(): Promise<AdvisoryV1World> {
   const { store } = harness.app.installation;
   const [ours, theirs] = [(await harness.organisation("ours")).group, (await harness.organisation("theirs")).group];
   const child = randomIds.newUid(ours);
-  await store.write((tx) => tx.groups.insert(groupRow(child)));
+  await store.write((tx) => tx.table(groupKind).insert(groupRow(child)));
   const person = async (name: string, role: string, group = ours) => {
     const { uid, token } = await harness.identity({ email: `${name}@example.org` });
     await harness.bind(uid, role, group);

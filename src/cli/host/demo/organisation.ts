@@ -9,6 +9,7 @@ import type { Connection } from "../../../client/index.js";
 import { bootstrap } from "../../../iam/operator/bootstrap.js";
 import { verifyGroup } from "../../../iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../../kernel/ids.js";
+import { groupKind } from "../../../store/iam/groups.js";
 import type { Store } from "../../../store/store.js";
 
 /** A person with an account at the provider. */
@@ -63,7 +64,7 @@ export const sampleWrites = [
 /** Finds the root group of Alice. The first start creates and verifies it. */
 export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise<string> {
   return store.write(async (tx) => {
-    const root = await tx.groups.findVerifiedRoot(ORGANISATION);
+    const root = await tx.table(groupKind).findVerifiedRoot(ORGANISATION);
     if (root !== undefined) return root.uid;
     const owner = { issuer, subject: alice.subject };
     const { group } = await bootstrap(tx, { org: ORGANISATION, owner }, randomIds, nowMs);

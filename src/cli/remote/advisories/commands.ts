@@ -2,18 +2,16 @@
 import type { Command } from "commander";
 import { Advisories, AdvisoryEventSchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { createColumn } from "../iam/columns.js";
+import { createColumn, present } from "../iam/columns.js";
 import { addMethods, addResourceCommands } from "../iam/commands.js";
-import { present, type ResourceCommand } from "../iam/resource-commands.js";
+import { loadCommands, type ResourceCommand } from "../iam/resource-commands.js";
 
 const eventTypes = AdvisoryEventSchema.oneofs.flatMap(({ name, fields }) =>
   name === "type" ? fields.map(({ jsonName }) => jsonName) : [],
 );
 
 const advisories: ResourceCommand = {
-  name: "advisories",
-  singular: "advisory",
-  methods: { list: AdvisoriesService.method.listAdvisories, get: AdvisoriesService.method.getAdvisory },
+  ...(await loadCommands("advisory")),
   actions: [
     {
       name: "create",
@@ -36,13 +34,6 @@ const advisories: ResourceCommand = {
       destructive: true,
       describe: AdvisoriesService.method.getAdvisory,
     },
-  ],
-  columns: [
-    createColumn("UID", "uid"),
-    createColumn("ADVISORY", "advisoryId"),
-    createColumn("ARTIFACT", "artifactName"),
-    createColumn("COMPONENT", "componentName"),
-    createColumn("UPDATED", "updateTime"),
   ],
 };
 

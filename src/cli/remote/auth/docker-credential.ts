@@ -1,7 +1,7 @@
 // `arbor auth docker-credential`: the protocol of docker's credential helpers
 // (github.com/docker/docker-credential-helpers). docker writes a request to standard input and reads the response from
 // standard output. It starts the helper for every pull, so the helper loads only the modules that
-// docker-credential.test.ts lists.
+// test/cli/remote/auth/docker-credential.test.ts lists.
 import { text } from "node:stream/consumers";
 import { Code, CommandError, reportError } from "../../errors.js";
 import { parseJsonObject } from "../service.js";

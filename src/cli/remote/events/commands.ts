@@ -1,24 +1,11 @@
 // `arbor events`: subscriptions as the commands of `arbor iam`, their delivery, and events without a sink.
 import type { Command } from "commander";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
-import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { addCommonFlags } from "../flags.js";
 import { createColumn } from "../iam/columns.js";
 import { addResourceCommands } from "../iam/commands.js";
-import type { ResourceCommand } from "../iam/resource-commands.js";
+import { loadCommands, type ResourceCommand } from "../iam/resource-commands.js";
 import { setMethods } from "../methods.js";
-
-const subscriptions: ResourceCommand = {
-  name: "subscriptions",
-  singular: "subscription",
-  methods: {
-    list: SubscriptionsService.method.listSubscriptions,
-    get: SubscriptionsService.method.getSubscription,
-    create: SubscriptionsService.method.createSubscription,
-    delete: SubscriptionsService.method.deleteSubscription,
-  },
-  columns: [createColumn("UID", "uid"), createColumn("SINK", "sink")],
-};
 
 const deliveries: ResourceCommand = {
   name: "deliveries",
@@ -37,7 +24,7 @@ const deliveries: ResourceCommand = {
 };
 
 /** The resources in the order of the help. */
-export const eventResources: readonly ResourceCommand[] = [subscriptions, deliveries];
+export const eventResources: readonly ResourceCommand[] = [await loadCommands("subscription"), deliveries];
 
 /** Adds `events` and its commands. */
 export function addEventsCommands(arbor: Command): void {

@@ -9,7 +9,7 @@ import { type Format, isTable } from "../flags.js";
 const MAX_DEPTH = 3;
 
 /** The column of a field of a row. */
-interface FieldColumn extends ListColumn {
+export interface FieldColumn extends ListColumn {
   readonly path: string;
 }
 
@@ -32,6 +32,19 @@ function formatCell(value: JsonValue | undefined): string {
   if (value === undefined) return "";
   if (Array.isArray(value)) return value.map(formatCell).join(",");
   return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** The cell of a column that names the members which a row has. */
+export function present(...members: readonly string[]): ListColumn["cell"] {
+  return (row) => {
+    const set = members.filter((member) => row[member] !== undefined);
+    return set.map((member) => member.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)).join(", ");
+  };
+}
+
+/** The cell of a column with the number of elements in a list. */
+export function countOf(field: string): ListColumn["cell"] {
+  return ({ [field]: list }) => String(Array.isArray(list) ? list.length : 0);
 }
 
 /** What a list shows. */

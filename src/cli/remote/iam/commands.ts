@@ -17,13 +17,8 @@ import {
   isRepeated,
 } from "./field-flags.js";
 import { listFilters } from "./filters.js";
-import {
-  type ActionCommand,
-  findResourceField,
-  type ResourceCommand,
-  resourceCommands,
-  type Verb,
-} from "./resource-commands.js";
+import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
+import { iamResources } from "./resources.js";
 import { addRevokeTokens } from "./revoke-tokens-command.js";
 
 // The same path from `src` and from `dist`.
@@ -36,7 +31,7 @@ let comments: Comments | undefined;
 /** Adds `iam` and its commands. */
 export function addIamCommands(arbor: Command): void {
   const iam = arbor.command("iam").description("manage groups, identities, roles and related resources");
-  addResourceCommands(iam, resourceCommands);
+  addResourceCommands(iam, iamResources);
   const identities = iam.commands.find((command) => command.name() === "identities");
   if (identities === undefined) return;
   addTestClaims(identities);

@@ -1,18 +1,8 @@
-// The resources of `arbor iam`, with their methods and the columns of their lists. Flags, requests and responses follow from
-// the descriptors.
-import type { DescField, DescMessage, DescMethodUnary, JsonValue } from "@bufbuild/protobuf";
-import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { ExternalGroupRoleMappingsService } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
-import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
-import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
+// What the commands of a resource are: methods, and the columns of lists. Those of a kind follow from its row (kinds.ts) and the
+// descriptors of its service. Flags, requests and responses follow from the descriptors.
+import type { DescField, DescMessage, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import type { ListColumn } from "../../output/format.js";
-import { createColumn } from "./columns.js";
-import { findLastSeen } from "./last-seen.js";
+import { getKind, type Kind } from "../kinds.js";
 
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
@@ -55,247 +45,49 @@ export interface ActionCommand {
   readonly describe?: DescMethodUnary;
 }
 
-const uid = createColumn("UID", "uid");
-const name = createColumn("NAME", "name");
-const description = createColumn("DESCRIPTION", "description", true);
-const created = createColumn("CREATED", "createTime");
-const roleBindingColumns = [
-  uid,
-  createColumn("IDENTITY", "identity.uid"),
-  createColumn("IDENTITY NAME", "identity.name"),
-  createColumn("ROLE", "role.name"),
-  createColumn("GROUP", "group.name"),
-];
-const groupMappingColumns = [
-  uid,
-  createColumn("EXTERNAL GROUP", "externalGroupId"),
-  createColumn("ROLE", "roleUid"),
-  createColumn("SCOPE", "scope"),
-];
+/** Loads the commands of a kind: its service, and what its row says. */
+export async function loadCommands(kind: Kind): Promise<ResourceCommand> {
+  const row = getKind(kind);
+  const { command, load, actions = [] } = row;
+  const service = await load();
+  const list = getListMethod(service);
+  const noun = getRowsField(list).message.name;
+  const verbs = (["get", "create", "update", "delete"] as const).flatMap((verb) => {
+    const method = service.method[`${verb}${noun}`];
+    return method === undefined ? [] : [[verb, method] as const];
+  });
+  return {
+    ...row,
+    name: command.slice(command.lastIndexOf(" ") + 1),
+    singular: kind,
+    methods: { list, ...Object.fromEntries(verbs) },
+    actions: await Promise.all(
+      actions.map(async ({ method, describe, ...action }) => ({
+        ...action,
+        method: getMethod(service, method),
+        ...(describe !== undefined && { describe: await loadGetMethod(describe) }),
+      })),
+    ),
+  };
+}
 
-/** The resources in the order of the help. */
-export const resourceCommands: readonly ResourceCommand[] = [
-  {
-    name: "groups",
-    singular: "group",
-    methods: {
-      list: GroupsService.method.listGroups,
-      get: GroupsService.method.getGroup,
-      create: GroupsService.method.createGroup,
-      update: GroupsService.method.updateGroup,
-      delete: GroupsService.method.deleteGroup,
-    },
-    actions: [
-      {
-        name: "lookup",
-        method: GroupsService.method.lookupGroup,
-        description: "find the organisation of your e-mail address's domain",
-      },
-      {
-        name: "request-access",
-        method: GroupsService.method.requestGroupAccess,
-        description: "ask for access to an organisation",
-      },
-      {
-        name: "check-eligibility",
-        method: GroupsService.method.checkEligibility,
-        description: "print whether `lookup` may find an organisation for you",
-      },
-    ],
-    columns: [uid, name, description, created],
-    warnsOfNamesakes: true,
-  },
-  {
-    name: "identities",
-    singular: "identity",
-    methods: {
-      list: IdentitiesService.method.listIdentities,
-      get: IdentitiesService.method.getIdentity,
-      create: IdentitiesService.method.createIdentity,
-      update: IdentitiesService.method.updateIdentity,
-      delete: IdentitiesService.method.deleteIdentity,
-    },
-    actions: [
-      {
-        name: "lookup",
-        method: IdentitiesService.method.lookupIdentity,
-        description: "find the identity that a token of another issuer assumes",
-      },
-      {
-        name: "update-metadata",
-        method: IdentitiesService.method.updateIdentityMetadata,
-        description: "store what you say about yourself",
-        resource: "identity_metadata",
-      },
-    ],
-    columns: [
-      uid,
-      name,
-      { title: "ASSUMED BY", cell: present("claimMatch", "staticKeys", "awsIdentity", "servicePrincipal") },
-      { ...createColumn("LAST SEEN", "lastSeenTime"), cell: findLastSeen },
-      description,
-    ],
-    warnsOfNamesakes: true,
-  },
-  {
-    name: "roles",
-    singular: "role",
-    methods: {
-      list: RolesService.method.listRoles,
-      get: RolesService.method.getRole,
-      create: RolesService.method.createRole,
-      update: RolesService.method.updateRole,
-      delete: RolesService.method.deleteRole,
-    },
-    columns: [
-      uid,
-      name,
-      { title: "CAPABILITIES", path: "capabilities", cell: (row) => String(length(row.capabilities)) },
-      description,
-    ],
-  },
-  {
-    name: "role-bindings",
-    singular: "role binding",
-    methods: {
-      list: RoleBindingsService.method.listRoleBindings,
-      get: RoleBindingsService.method.getRoleBinding,
-      create: RoleBindingsService.method.createRoleBinding,
-      update: RoleBindingsService.method.updateRoleBinding,
-      delete: RoleBindingsService.method.deleteRoleBinding,
-    },
-    actions: [
-      {
-        name: "batch-create",
-        method: RoleBindingsService.method.batchCreateRoleBindings,
-        description: "create up to 25 role bindings, all or none",
-        columns: roleBindingColumns,
-      },
-    ],
-    columns: roleBindingColumns,
-  },
-  {
-    name: "identity-providers",
-    singular: "identity provider",
-    methods: {
-      list: IdentityProvidersService.method.listIdentityProviders,
-      get: IdentityProvidersService.method.getIdentityProvider,
-      create: IdentityProvidersService.method.createIdentityProvider,
-      update: IdentityProvidersService.method.updateIdentityProvider,
-      delete: IdentityProvidersService.method.deleteIdentityProvider,
-    },
-    actions: [
-      {
-        name: "generate-scim-token",
-        method: IdentityProvidersService.method.generateScimToken,
-        description: "create the token with which an identity provider provisions people, and print it once",
-      },
-      {
-        name: "regenerate-scim-token",
-        method: IdentityProvidersService.method.regenerateScimToken,
-        description: "replace the token, which is then rejected, and print the new one once",
-        destructive: true,
-        describe: IdentityProvidersService.method.getIdentityProvider,
-      },
-      {
-        name: "revoke-scim-token",
-        method: IdentityProvidersService.method.revokeScimToken,
-        description: "revoke the token",
-        destructive: true,
-        describe: IdentityProvidersService.method.getIdentityProvider,
-      },
-      {
-        name: "set-scim-enabled",
-        method: IdentityProvidersService.method.setScimEnabled,
-        description: "enable or disable provisioning",
-      },
-    ],
-    columns: [
-      uid,
-      name,
-      createColumn("ISSUER", "oidc.issuer"),
-      createColumn("DEFAULT ROLE", "defaultRole"),
-      description,
-    ],
-    hasRedirectUri: true,
-  },
-  {
-    name: "account-associations",
-    singular: "account association",
-    methods: {
-      list: AccountAssociationsService.method.listAccountAssociations,
-      get: AccountAssociationsService.method.getAccountAssociation,
-      create: AccountAssociationsService.method.createAccountAssociation,
-      update: AccountAssociationsService.method.updateAccountAssociation,
-      delete: AccountAssociationsService.method.deleteAccountAssociation,
-    },
-    actions: [
-      {
-        name: "check",
-        method: AccountAssociationsService.method.checkAccountAssociation,
-        description: "check an account with its provider",
-      },
-    ],
-    columns: [
-      uid,
-      name,
-      { title: "ACCOUNTS", cell: present("amazon", "google", "azure", "github", "chainguard") },
-      description,
-    ],
-  },
-  {
-    name: "group-invites",
-    singular: "group invite",
-    methods: {
-      list: GroupInvitesService.method.listGroupInvites,
-      get: GroupInvitesService.method.getGroupInvite,
-      create: GroupInvitesService.method.createGroupInvite,
-      update: GroupInvitesService.method.updateGroupInvite,
-      delete: GroupInvitesService.method.deleteGroupInvite,
-    },
-    columns: [
-      uid,
-      createColumn("ROLE", "role.name"),
-      createColumn("E-MAIL", "email"),
-      createColumn("SINGLE USE", "singleUse"),
-      createColumn("KEY ID", "keyId"),
-      createColumn("EXPIRES", "expirationTime"),
-    ],
-  },
-  {
-    name: "group-mappings",
-    singular: "external group role mapping",
-    methods: {
-      list: ExternalGroupRoleMappingsService.method.listExternalGroupRoleMappings,
-      get: ExternalGroupRoleMappingsService.method.getExternalGroupRoleMapping,
-      create: ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping,
-      delete: ExternalGroupRoleMappingsService.method.deleteExternalGroupRoleMapping,
-    },
-    actions: [
-      {
-        name: "batch-delete",
-        method: ExternalGroupRoleMappingsService.method.batchDeleteExternalGroupRoleMappings,
-        description: "delete up to 100 mappings of one identity provider, and print those that existed",
-        columns: groupMappingColumns,
-        destructive: true,
-        describe: IdentityProvidersService.method.getIdentityProvider,
-      },
-    ],
-    columns: groupMappingColumns,
-  },
-  {
-    name: "terms",
-    singular: "acceptance of terms",
-    methods: { list: TermsService.method.listTermsAcceptances, create: TermsService.method.acceptTerms },
-    createAlias: "accept",
-    columns: [
-      createColumn("DOCUMENT", "docId"),
-      createColumn("ORGANISATION", "orgUid"),
-      createColumn("ACCEPTED BY", "acceptedBy"),
-      createColumn("ACCEPTED", "createTime"),
-    ],
-  },
-];
+/** Gets the method of a service that lists resources of a kind. */
+export function getListMethod({ methods, typeName }: DescService): DescMethodUnary {
+  const method = methods.find(({ localName }) => localName.startsWith("list"));
+  if (method === undefined) throw new TypeError(`${typeName} lists nothing`);
+  return method as DescMethodUnary;
+}
+
+async function loadGetMethod(kind: string): Promise<DescMethodUnary> {
+  const service = await getKind(kind).load();
+  return getMethod(service, `get${getRowsField(getListMethod(service)).message.name}`);
+}
+
+function getMethod({ method: methods, typeName }: DescService, name: string): DescMethodUnary {
+  const method = methods[name];
+  if (method === undefined) throw new TypeError(`${typeName} has no method ${name}`);
+  return method as DescMethodUnary;
+}
 
 /** Gets the field of a list's response with its rows. */
 export function getRowsField(method: DescMethodUnary): DescField & { readonly message: DescMessage } {
@@ -309,16 +101,4 @@ export function findResourceField({ methods }: ResourceCommand, { input }: DescM
   const { list, get } = methods;
   const resource = list === undefined ? get?.output : getRowsField(list).message;
   return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === resource);
-}
-
-/** The cell of a column that names the members which a row has. */
-export function present(...members: readonly string[]): ListColumn["cell"] {
-  return (row) => {
-    const set = members.filter((member) => row[member] !== undefined);
-    return set.map((member) => member.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)).join(", ");
-  };
-}
-
-function length(value: JsonValue | undefined): number {
-  return Array.isArray(value) ? value.length : 0;
 }

@@ -1,52 +1,27 @@
 // Which fields of requests hold uids, and of which kinds of resources. Names in these fields are resolved to uids.
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
+import { getKind, type Kind, kinds } from "../kinds.js";
 
-/** A kind of resource that commands accept the names of. */
-export type Kind =
-  | "group"
-  | "identity"
-  | "role"
-  | "role binding"
-  | "own role binding"
-  | "identity provider"
-  | "account association"
-  | "group invite"
-  | "external group role mapping"
-  | "repo"
-  | "tag"
-  | "subscription"
-  | "advisory";
+/** A kind of resource whose uids fields hold. */
+export type UidKind = Kind | "own role binding";
 
 /** The kinds of the uids of a service: that of its resource, and those of the parents of its resource. */
 interface ServiceKinds {
-  readonly resource: Kind;
+  readonly resource: UidKind;
   readonly parents: readonly Kind[];
 }
 
-const inGroup = (resource: Kind): ServiceKinds => ({ resource, parents: ["group"] });
-const groups = inGroup("group");
-const repos = inGroup("repo");
+const serviceOf = (kind: Kind): ServiceKinds => ({ resource: kind, parents: getKind(kind).parents });
 
 // By the name of the service without its package, because versions 2 and 2beta1 have the same fields.
 const services: Readonly<Record<string, ServiceKinds>> = {
-  GroupsService: groups,
-  IdentitiesService: inGroup("identity"),
-  RolesService: inGroup("role"),
-  RoleBindingsService: inGroup("role binding"),
-  IdentityProvidersService: inGroup("identity provider"),
-  AccountAssociationsService: inGroup("account association"),
-  GroupInvitesService: inGroup("group invite"),
-  ExternalGroupRoleMappingsService: { resource: "external group role mapping", parents: ["identity provider"] },
-  TermsService: groups,
-  ReposService: repos,
-  ImagesService: repos,
-  TagsService: { resource: "tag", parents: ["repo"] },
-  SubscriptionsService: inGroup("subscription"),
-  EventsService: inGroup("subscription"),
-  AdvisoriesService: inGroup("advisory"),
-  Advisories: inGroup("advisory"),
-  Registry: repos,
-  TokensService: inGroup("identity"),
+  ...Object.fromEntries(kinds.map(({ service, kind }) => [service, serviceOf(kind)])),
+  TermsService: serviceOf("group"),
+  ImagesService: serviceOf("repo"),
+  EventsService: serviceOf("subscription"),
+  Advisories: serviceOf("advisory"),
+  Registry: serviceOf("repo"),
+  TokensService: serviceOf("identity"),
   BindingsService: { resource: "own role binding", parents: [] },
 };
 
@@ -54,21 +29,9 @@ const services: Readonly<Record<string, ServiceKinds>> = {
 const anyKind: readonly Kind[] = ["group", "repo", "identity", "role", "identity provider"];
 
 // By the name of the field, where it says the kind whatever the service is.
-const byName: Readonly<Record<string, readonly Kind[]>> = {
-  group: ["group"],
-  group_uid: ["group"],
-  role: ["role"],
-  role_uid: ["role"],
-  default_role: ["role"],
-  identity: ["identity"],
-  identity_uid: ["identity"],
-  actor: ["identity"],
-  identity_provider_uid: ["identity provider"],
-  repo_uid: ["repo"],
-  repo_id: ["repo"],
-  registry_id: ["group"],
-  subscription: ["subscription"],
-};
+const byName: Readonly<Record<string, readonly Kind[]>> = Object.fromEntries(
+  kinds.flatMap(({ kind, fields = [] }) => fields.map((field) => [field, [kind]])),
+);
 
 // By the names of message and field, where the name of the field alone does not say it.
 const byMessage: Readonly<Record<string, readonly Kind[]>> = {
@@ -110,7 +73,7 @@ const byMessage: Readonly<Record<string, readonly Kind[]>> = {
 };
 
 /** Finds the kinds of the resources whose uids a field of a method's request holds; undefined for other fields. */
-export function findKinds(method: DescMethod, field: DescField): readonly Kind[] | undefined {
+export function findKinds(method: DescMethod, field: DescField): readonly UidKind[] | undefined {
   const message = field.parent.name;
   const kinds = services[method.parent.name];
   if (kinds === undefined) return byMessage[`${message}.${field.name}`];
@@ -118,7 +81,7 @@ export function findKinds(method: DescMethod, field: DescField): readonly Kind[]
   if (message === "UIDPFilter") {
     const above = [...new Set<Kind>([...parents, "group"])];
     if (field.name === "children_of" || field.name === "descendants_of") return above;
-    if (field.name === "ancestors_of") return [...new Set([...above, resource])];
+    if (field.name === "ancestors_of") return [...new Set<UidKind>([...above, resource])];
     return field.name === "ids" ? [resource] : undefined;
   }
   const named = byMessage[`${message}.${field.name}`] ?? byName[field.name];

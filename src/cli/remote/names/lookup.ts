@@ -2,50 +2,36 @@
 // organisations may be visible to everybody, and must not be taken for the caller's own.
 import { create, type DescMessage, type DescMethodUnary, type JsonObject, type Message } from "@bufbuild/protobuf";
 import { BindingsService, ListBindingsRequestSchema } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
-import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { parentOf, rootOf } from "../../../kernel/uidp.js";
 import { Code, CommandError } from "../../errors.js";
+import { getListMethod } from "../iam/resource-commands.js";
+import { getKind } from "../kinds.js";
 import { type MethodCall, readRows } from "../method-call.js";
-import type { Kind } from "./fields.js";
+import type { UidKind } from "./fields.js";
 
 const PAGE_SIZE = 200;
 /** How many uids an error about an ambiguous name lists. */
 const MAX_LISTED = 20;
 
-/** The kinds that have names, with the method that lists them by name. */
-const lists: Partial<Readonly<Record<Kind, DescMethodUnary>>> = {
-  group: GroupsService.method.listGroups,
-  identity: IdentitiesService.method.listIdentities,
-  role: RolesService.method.listRoles,
-  repo: ReposService.method.listRepos,
-  "identity provider": IdentityProvidersService.method.listIdentityProviders,
-  "account association": AccountAssociationsService.method.listAccountAssociations,
-  tag: TagsService.method.listTags,
-};
+/** Finds the method that lists a kind by name; undefined for a kind without names. */
+async function findListMethod(kind: UidKind): Promise<DescMethodUnary | undefined> {
+  if (!isNamed(kind)) return undefined;
+  const { load } = getKind(kind);
+  return getListMethod(await load());
+}
 
-/** The commands that list the resources of a kind. */
-const listCommands: Readonly<Record<Kind, string>> = {
-  group: "arbor iam groups list",
-  identity: "arbor iam identities list",
-  role: "arbor iam roles list",
-  "role binding": "arbor iam role-bindings list",
-  "own role binding": "arbor auth bindings list",
-  "identity provider": "arbor iam identity-providers list",
-  "account association": "arbor iam account-associations list",
-  "group invite": "arbor iam group-invites list",
-  "external group role mapping": "arbor iam group-mappings list",
-  repo: "arbor registry repos list",
-  tag: "arbor registry tags list",
-  subscription: "arbor events subscriptions list",
-  advisory: "arbor advisories list",
-};
+function isNamed(kind: UidKind): boolean {
+  return kind !== "own role binding" && getKind(kind).isNamed === true;
+}
+
+/** Formats the command that lists the resources of a kind. */
+function formatListCommand(kind: UidKind): string {
+  return `arbor ${kind === "own role binding" ? "auth bindings" : getKind(kind).command} list`;
+}
 
 /** Where the caller has roles: the names of groups by their uids. */
 export interface Reach {
@@ -80,8 +66,8 @@ export async function readReach(call: MethodCall): Promise<Reach> {
  *
  * @throws CommandError NOT_FOUND for none, INVALID_ARGUMENT for several, whose uids it lists; the error of the service
  */
-export async function findOne(lookup: Lookup, kinds: readonly Kind[], text: string): Promise<string> {
-  const found = new Map<string, Kind>();
+export async function findOne(lookup: Lookup, kinds: readonly UidKind[], text: string): Promise<string> {
+  const found = new Map<string, UidKind>();
   let denied: unknown;
   for (const kind of kinds) {
     try {
@@ -98,7 +84,11 @@ export async function findOne(lookup: Lookup, kinds: readonly Kind[], text: stri
   throw await buildAmbiguous(lookup, found, text);
 }
 
-async function buildAmbiguous({ call }: Lookup, found: ReadonlyMap<string, Kind>, text: string): Promise<CommandError> {
+async function buildAmbiguous(
+  { call }: Lookup,
+  found: ReadonlyMap<string, UidKind>,
+  text: string,
+): Promise<CommandError> {
   const shown = [...found].slice(0, MAX_LISTED);
   const created = await readCreateTimes(call, shown);
   const lines = shown.map(([uid, kind]) => {
@@ -116,11 +106,11 @@ async function buildAmbiguous({ call }: Lookup, found: ReadonlyMap<string, Kind>
 /** Reads when resources were created; what the caller may not list is left out. */
 async function readCreateTimes(
   call: MethodCall,
-  found: readonly (readonly [uid: string, kind: Kind])[],
+  found: readonly (readonly [uid: string, kind: UidKind])[],
 ): Promise<ReadonlyMap<string, string>> {
   const times = new Map<string, string>();
   for (const kind of new Set(found.map(([, one]) => one))) {
-    const method = lists[kind];
+    const method = await findListMethod(kind);
     if (method === undefined) continue;
     const ids = found.filter(([, one]) => one === kind).map(([uid]) => uid);
     const request = createRequest(method.input, { uidp: { ids }, pageSize: PAGE_SIZE });
@@ -135,10 +125,10 @@ async function readCreateTimes(
   return times;
 }
 
-function buildAbsent(kinds: readonly Kind[], text: string): CommandError {
-  const commands = kinds.map((kind) => listCommands[kind]).join(", ");
+function buildAbsent(kinds: readonly UidKind[], text: string): CommandError {
+  const commands = kinds.map(formatListCommand).join(", ");
   const [kind = "group"] = kinds;
-  const nameless = kinds.every((one) => lists[one] === undefined);
+  const nameless = !kinds.some(isNamed);
   if (nameless) {
     return new CommandError(
       Code.InvalidArgument,
@@ -149,15 +139,15 @@ function buildAbsent(kinds: readonly Kind[], text: string): CommandError {
   const spelled = what ?? `${kinds.join(" or ")} is named`;
   return new CommandError(
     Code.NotFound,
-    `no ${spelled} ${text} where you have roles; to list: ${what === undefined ? commands : listCommands["role binding"]}`,
+    `no ${spelled} ${text} where you have roles; to list: ${what === undefined ? commands : formatListCommand("role binding")}`,
   );
 }
 
-async function findAll(lookup: Lookup, kind: Kind, text: string): Promise<readonly string[]> {
+async function findAll(lookup: Lookup, kind: UidKind, text: string): Promise<readonly string[]> {
   if (kind === "group") return findGroups(lookup, text);
   if (kind === "tag") return findTags(lookup, text);
   if (kind === "identity" && text.includes("@")) return findPeople(lookup, text);
-  const method = lists[kind];
+  const method = await findListMethod(kind);
   if (method === undefined) return [];
   // An association has the uid of its group.
   if (kind === "account association" && text.includes("/")) return findGroups(lookup, text);

@@ -3,7 +3,7 @@ import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { isUidText } from "../../../kernel/uidp.js";
 import type { MethodCall } from "../method-call.js";
-import { findKinds, type Kind } from "./fields.js";
+import { findKinds, type UidKind } from "./fields.js";
 import type { Reach } from "./lookup.js";
 
 /** Resolves names in requests. */
@@ -11,7 +11,7 @@ export interface NameResolver {
   /** Replaces names by uids in all fields of a request that hold uids. */
   resolve(method: DescMethod, request: Message): Promise<void>;
   /** Returns the uid of a resource of one of these kinds, and a uid as it is. */
-  find(kinds: readonly Kind[], text: string): Promise<string>;
+  find(kinds: readonly UidKind[], text: string): Promise<string>;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface NameResolver {
 export function createNameResolver(call: MethodCall): NameResolver {
   const found = new Map<string, Promise<string>>();
   let reach: Promise<Reach> | undefined;
-  const lookUp = async (kinds: readonly Kind[], text: string): Promise<string> => {
+  const lookUp = async (kinds: readonly UidKind[], text: string): Promise<string> => {
     // Most commands are given uids, and load nothing for names.
     const { findOne, readReach } = await import("./lookup.js");
     reach ??= readReach(call);

@@ -4,26 +4,14 @@ import type { Command } from "commander";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { createColumn } from "../iam/columns.js";
 import { addResourceCommands } from "../iam/commands.js";
-import type { ResourceCommand } from "../iam/resource-commands.js";
-
-const deletionNote =
-  "Images that are still in the registry come back with the next `arbor registry sync`, and when they are pushed again.";
+import { loadCommands, type ResourceCommand } from "../iam/resource-commands.js";
 
 /** The resources in the order of the help. */
 export const registryResources: readonly ResourceCommand[] = [
   {
-    name: "repos",
-    singular: "repo",
-    methods: {
-      list: ReposService.method.listRepos,
-      get: ReposService.method.getRepo,
-      create: ReposService.method.createRepo,
-      update: ReposService.method.updateRepo,
-      delete: ReposService.method.deleteRepo,
-    },
+    ...(await loadCommands("repo")),
     actions: [
       {
         name: "tags-summary",
@@ -44,14 +32,6 @@ export const registryResources: readonly ResourceCommand[] = [
         args: ["id"],
       },
     ],
-    columns: [
-      createColumn("UID", "uid"),
-      createColumn("NAME", "name"),
-      createColumn("COPIED FROM", "sync_config.source"),
-      createColumn("UPDATED", "updateTime"),
-      createColumn("DESCRIPTION", "description", true),
-    ],
-    deletionNote,
   },
   {
     name: "readmes",
@@ -59,14 +39,7 @@ export const registryResources: readonly ResourceCommand[] = [
     methods: { get: ReposService.method.getRepoReadme, update: ReposService.method.updateRepoReadme },
   },
   {
-    name: "tags",
-    singular: "tag",
-    methods: {
-      list: TagsService.method.listTags,
-      get: TagsService.method.getTag,
-      create: TagsService.method.createTag,
-      delete: TagsService.method.deleteTag,
-    },
+    ...(await loadCommands("tag")),
     actions: [
       {
         name: "update",
@@ -82,13 +55,6 @@ export const registryResources: readonly ResourceCommand[] = [
         columns: [createColumn("UPDATED", "updateTimestamp"), createColumn("DIGEST", "digest")],
       },
     ],
-    columns: [
-      createColumn("UID", "uid"),
-      createColumn("NAME", "name"),
-      createColumn("DIGEST", "digest"),
-      createColumn("UPDATED", "updateTime"),
-    ],
-    deletionNote,
   },
   {
     name: "images",

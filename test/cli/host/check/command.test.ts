@@ -8,7 +8,9 @@ import { type CheckDatabase, readSqlite } from "../../../../src/store/check/data
 import { derivedIndexes } from "../../../../src/store/check/derived.js";
 import { runCheck } from "../../../../src/store/check/findings.js";
 import { createUidCheck, referenceCheck } from "../../../../src/store/check/references.js";
-import { listedKinds } from "../../../../src/store/lists/kinds.js";
+import { groupKind } from "../../../../src/store/iam/groups.js";
+import { kinds } from "../../../../src/store/kinds.js";
+import { tagKind } from "../../../../src/store/registry/tags.js";
 import { openDatabase } from "../../../../src/store/sqlite/driver.js";
 import { openSqlite } from "../../../../src/store/sqlite/open.js";
 import { attack } from "../../../audit/log-kit.js";
@@ -116,13 +118,13 @@ test("all checks see the database as of one moment, whatever a server writes mea
   const data = await createFilledStore();
   const server = openSqlite({ directory: data, exclusive: true });
   const snapshot = readSqlite(data);
-  const checks = [referenceCheck, createUidCheck(listedKinds), ...derivedIndexes.map(({ check }) => check)];
+  const checks = [referenceCheck, createUidCheck(kinds), ...derivedIndexes.map(({ check }) => check)];
   const run = async (db: CheckDatabase) => {
     const results: number[] = [];
     for (const check of checks) {
       results.push((await runCheck(check, db, () => {})).findings.length);
-      await server.write((tx) => tx.groups.insert(groupRow(childUid(uids.squad, results.length + 1_000))));
-      await server.write((tx) => tx.tags.delete(childUid(uids.repo, results.length)));
+      await server.write((tx) => tx.table(groupKind).insert(groupRow(childUid(uids.squad, results.length + 1_000))));
+      await server.write((tx) => tx.table(tagKind).delete(childUid(uids.repo, results.length)));
     }
     return results;
   };

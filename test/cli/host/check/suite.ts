@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { getTableName, is } from "drizzle-orm";
 import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { listedKinds } from "../../../../src/store/lists/kinds.js";
+import { kinds } from "../../../../src/store/kinds.js";
 import { counterOf } from "../../../../src/store/lists/resource.js";
 import type { Store } from "../../../../src/store/store.js";
 import { schema as tables } from "../../../../src/store/tables/schema-sqlite.js";
@@ -36,7 +36,7 @@ export interface CheckedDatabases {
   readonly share: number;
 }
 
-const indexNames = Object.values<unknown>(tables)
+const indexNames = Object.values(tables as object)
   .filter((one): one is SQLiteTable => is(one, SQLiteTable))
   .flatMap((table) => getTableConfig(table).indexes.map(({ config }) => config.name));
 
@@ -87,11 +87,11 @@ export function checkSuite(name: string, { prepare, copy, open, faults, share }:
     }
 
     // Of the findings of one rule some are printed.
-    for (const kinds of batches(listedKinds, 6)) {
-      const titles = kinds.map((kind) => getTableName(kind.table(tables)));
+    for (const batch of batches(kinds, 6)) {
+      const titles = batch.map((kind) => getTableName(kind.table(tables)));
       test(`found: a wrong root and wrong counters of ${titles.join(", ")}`, async () => {
         const database = await copy();
-        const counters = kinds.map((kind, i) => counterOf(kind, i % 2 === 0 ? "below" : "children"));
+        const counters = batch.map((kind, i) => counterOf(kind, i % 2 === 0 ? "below" : "children"));
         await database.run([
           ...titles.map((table) => `UPDATE ${table} SET root_uid = 'x' WHERE uid = (SELECT max(uid) FROM ${table})`),
           ...counters.map(

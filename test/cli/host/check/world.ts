@@ -6,8 +6,19 @@ import { openKeyRing } from "../../../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../../../src/issuer/keys/master-key.js";
 import { createTickets } from "../../../../src/issuer/oauth/tickets.js";
 import { createJobs } from "../../../../src/jobs/jobs.js";
+import { type AdvisoryRow, advisoryKind } from "../../../../src/store/advisories/advisories.js";
+import { accountAssociationKind } from "../../../../src/store/iam/account-associations.js";
+import { groupInviteKind } from "../../../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../../../src/store/iam/groups.js";
+import { identityKind } from "../../../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
+import { roleKind } from "../../../../src/store/iam/roles.js";
+import { subscriptionKind } from "../../../../src/store/iam/subscriptions.js";
+import { repoKind } from "../../../../src/store/registry/repos.js";
+import { tagKind } from "../../../../src/store/registry/tags.js";
 import type { Store } from "../../../../src/store/store.js";
-import type { AdvisoryRow } from "../../../../src/store/tables/advisories.js";
 import type { Tx } from "../../../../src/store/transaction.js";
 import { auditRow } from "../../../audit/log-kit.js";
 import { repoRow, tagRow } from "../../../store/registry-suite.js";
@@ -52,35 +63,38 @@ export async function fillWorld(store: Store, directory: string): Promise<void> 
 }
 
 async function addGroups(tx: Tx): Promise<void> {
-  for (const uid of [root, other, team, squad]) await tx.groups.insert(groupRow(uid, { name: `group ${uid.length}` }));
+  for (const uid of [root, other, team, squad])
+    await tx.table(groupKind).insert(groupRow(uid, { name: `group ${uid.length}` }));
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
   const association = { name: "accounts", description: "", accounts: {}, ...times };
-  await tx.accountAssociations.insert({ uid: root, parentUid: null, ...association });
-  await tx.accountAssociations.insert({ uid: team, parentUid: root, ...association });
-  await tx.subscriptions.insert({ uid: childUid(team, 0x20), groupUid: team, sink: "https://sink.example", ...times });
+  await tx.table(accountAssociationKind).insert({ uid: root, parentUid: null, ...association });
+  await tx.table(accountAssociationKind).insert({ uid: team, parentUid: root, ...association });
+  await tx
+    .table(subscriptionKind)
+    .insert({ uid: childUid(team, 0x20), groupUid: team, sink: "https://sink.example", ...times });
   await tx.terms.accept({ groupUid: root, docId: "terms", acceptedBy: uids.gone, createTimeMs: 1_000 });
   await tx.accessRequests.put(team, uids.gone, 1_000);
 }
 
 async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
-  await tx.roles.insert(roleRow(role, { groupUid: root }));
-  await tx.roles.insert(roleRow(rootUid(0x42)));
-  await tx.identityProviders.insert({
+  await tx.table(roleKind).insert(roleRow(role, { groupUid: root }));
+  await tx.table(roleKind).insert(roleRow(rootUid(0x42)));
+  await tx.table(identityProviderKind).insert({
     ...{ uid: provider, groupUid: root, name: "idp", description: "", defaultRole: role, oidc: {} },
     sealedSecret: masterKey.seal(Buffer.from("secret"), formatSecretContext(provider)),
     ...{ scim: noScim, ...times },
   });
-  await tx.identities.insert(identityRow(uids.person, { providerUid: provider }));
-  await tx.identities.insert(identityRow(uids.workload));
-  await tx.roleBindings.insert(bindingRow(uids.binding, uids.workload, role));
+  await tx.table(identityKind).insert(identityRow(uids.person, { providerUid: provider }));
+  await tx.table(identityKind).insert(identityRow(uids.workload));
+  await tx.table(roleBindingKind).insert(bindingRow(uids.binding, uids.workload, role));
   // A person may be bound before they register.
-  await tx.roleBindings.insert(bindingRow(childUid(root, 0x43), uids.gone, role));
-  await tx.groupMappings.insert({
+  await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 0x43), uids.gone, role));
+  await tx.table(groupMappingKind).insert({
     ...{ uid: uids.mapping, providerUid: provider, externalGroupId: "devs", roleUid: role, scope: root },
     createTimeMs: 1_000,
   });
-  await tx.groupInvites.insert({
+  await tx.table(groupInviteKind).insert({
     ...{ uid: childUid(team, 0x44), groupUid: team, roleUid: role, email: "", singleUse: false, keyId: "k" },
     ...{ codeHash: "h", createdBy: uids.gone, expireTimeMs: 2_000, ...times },
   });
@@ -88,16 +102,16 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
 
 async function addRegistry(tx: Tx): Promise<void> {
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
-  await tx.repos.insert(repoRow(repo));
-  for (let n = 0; n < 8; n++) await tx.tags.insert(tagRow(n, { repoUid: repo }));
-  await tx.tags.recordMove({ tagUid: uids.tag, timeMs: 1_000, digest: "sha256:a" });
+  await tx.table(repoKind).insert(repoRow(repo));
+  for (let n = 0; n < 8; n++) await tx.table(tagKind).insert(tagRow(n, { repoUid: repo }));
+  await tx.table(tagKind).recordMove({ tagUid: uids.tag, timeMs: 1_000, digest: "sha256:a" });
   // The mark of a deleted tag stays.
-  for (const name of ["tag-00", "deleted"]) await tx.tags.putMark(repo, name, 1_000);
+  for (const name of ["tag-00", "deleted"]) await tx.table(tagKind).putMark(repo, name, 1_000);
   await tx.registry.putManifest({ repoUid: repo, digest: "sha256:a", images: { amd64: 1 } });
   await tx.registry.putDeployment({ repoUid: repo, charts: {}, ...times });
   await tx.registry.putSettings({ groupUid: team, uniqueTags: true, eolGracePeriod: false });
   await tx.registry.recordEvent("event", 1_000);
-  await tx.groups.update(other, { name: "other.example", verified: true }, 2_000);
+  await tx.table(groupKind).update(other, { name: "other.example", verified: true }, 2_000);
   await tx.registry.putName({ name: "other.example", groupUid: other, uidPath: "closed" });
   // That of a deleted organisation stays.
   await tx.registry.putName({ name: "gone.example", groupUid: uids.gone, uidPath: "closed" });
@@ -116,8 +130,8 @@ async function addAdvisory(tx: Tx): Promise<void> {
     },
     ...{ sourceHash: "", deleteTimeMs: null, createTimeMs: 1_000, updateTimeMs: 1_000 },
   };
-  await tx.advisories.insert(row);
-  await tx.advisories.putEvent({
+  await tx.table(advisoryKind).insert(row);
+  await tx.table(advisoryKind).putEvent({
     ...{ uid: childUid(advisory, 1), advisoryUid: advisory, type: 1, author: "", reviewer: "", reviewState: 0 },
     ...{ data: {}, createTimeMs: 1_000, updateTimeMs: 1_000 },
   });

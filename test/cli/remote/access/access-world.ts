@@ -1,5 +1,6 @@
 // A group with a person and a workload in it, and people who have joined the organisation.
 import { builtinRoleUid, randomIds } from "../../../../src/kernel/ids.js";
+import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
 
 type Caller = Awaited<ReturnType<CliWorld["service"]["identity"]>>;
@@ -26,7 +27,7 @@ export async function startAccessWorld(): Promise<AccessWorld> {
     const nowMs = Date.now();
     const row = { uid, groupUid, identityUid, roleUid: builtinRoleUid(role), createTimeMs: nowMs, updateTimeMs: nowMs };
     await service.app.installation.store.write((tx) =>
-      tx.roleBindings.insert({ ...row, automatic: false, accepted: true, pending: false }),
+      tx.table(roleBindingKind).insert({ ...row, automatic: false, accepted: true, pending: false }),
     );
     return uid;
   };

@@ -6,7 +6,8 @@ import type { ListColumn } from "../../../../src/cli/output/format.js";
 import { advisoryResources } from "../../../../src/cli/remote/advisories/commands.js";
 import { eventResources } from "../../../../src/cli/remote/events/commands.js";
 import { createColumn, selectColumns } from "../../../../src/cli/remote/iam/columns.js";
-import { getRowsField, resourceCommands } from "../../../../src/cli/remote/iam/resource-commands.js";
+import { getRowsField } from "../../../../src/cli/remote/iam/resource-commands.js";
+import { iamResources } from "../../../../src/cli/remote/iam/resources.js";
 import { registryResources } from "../../../../src/cli/remote/registry/commands.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 
@@ -40,7 +41,7 @@ function findUnknownPath(message: DescMessage, path: string): string | undefined
 
 describe("the columns of lists", () => {
   it("are fields of their rows", () => {
-    const resources = [...resourceCommands, ...registryResources, ...advisoryResources, ...eventResources];
+    const resources = [...iamResources, ...registryResources, ...advisoryResources, ...eventResources];
     const views: { method: DescMethodUnary; columns: readonly ListColumn[] }[] = resources.flatMap((resource) => {
       const { methods, columns, actions = [] } = resource;
       const lists = methods.list && columns ? [{ method: methods.list, columns }] : [];
@@ -82,7 +83,7 @@ describe("the columns of lists", () => {
     assert.ok(header.includes("UPDATE TIME"), header.join());
     assert.equal(new Set(header).size, header.length);
     assert.equal(rows.length, 2);
-    const row = getRowsField(resourceCommands[0]?.methods.list ?? assert.fail()).message;
+    const row = getRowsField(iamResources[0]?.methods.list ?? assert.fail()).message;
     const own = [createColumn("NAME", "name")];
     assert.ok(selectColumns(row, own, { output: "wide" }).length > selectColumns(row, own, { output: "table" }).length);
   });

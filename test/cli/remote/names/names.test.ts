@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { ANONYMOUS_UID, builtinRoleUid, randomIds } from "../../../../src/kernel/ids.js";
+import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
 import { spawn } from "../../../support/child-process.js";
 import { environmentWithoutSettings, PROJECT, scriptArguments } from "../../../support/project.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
@@ -27,7 +28,7 @@ async function join(identityUid: string, groupUid: string): Promise<void> {
   const uid = randomIds.newUid(groupUid);
   const row = { uid, groupUid, identityUid, roleUid: builtinRoleUid("viewer"), automatic: false, pending: false };
   await world.service.app.installation.store.write((tx) =>
-    tx.roleBindings.insert({ ...row, accepted: true, createTimeMs: nowMs, updateTimeMs: nowMs }),
+    tx.table(roleBindingKind).insert({ ...row, accepted: true, createTimeMs: nowMs, updateTimeMs: nowMs }),
   );
 }
 

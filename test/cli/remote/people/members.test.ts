@@ -1,6 +1,7 @@
 // `arbor members list`: who holds roles in a group, and where from; and when an identity that never was seen was last seen.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { identityKind } from "../../../../src/store/iam/identities.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
 
 interface Member {
@@ -134,7 +135,7 @@ describe("an identity that was never used", () => {
     const chosen = await world.arbor({}, "auth", "pull-tokens", "list", ...filters);
     assert.match(chosen.stdout, /^NAME +CREATE TIME\npull-token-ci +\d{4}-\S+\n$/);
     const { store } = world.service.app.installation;
-    await store.write((tx) => tx.identities.updateLastSeen(token.uid, Date.now() + 60_000));
+    await store.write((tx) => tx.table(identityKind).updateLastSeen(token.uid, Date.now() + 60_000));
     const [seen] = JSON.parse((await list()).stdout).pullTokens;
     assert.match(seen.lastSeenTime, /^\d{4}-/);
   });
