@@ -193,7 +193,7 @@ export abstract class CallContext implements HandlerContext {
 
 /** The call of a unary method. Its handler runs within a transaction. */
 export class UnaryCall extends CallContext {
-  /** The result of the method's preparation; see {@link PreparedHandler} in method-table. */
+  /** The result of the method's preparation (`PreparedHandler` in handlers). */
   prepared: unknown;
 
   /** Where the chunk of a list that is being read begins; undefined for the first chunk. */

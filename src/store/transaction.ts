@@ -18,7 +18,6 @@ import { EventPositions } from "./events/positions.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessQuestions } from "./iam/access-questions.js";
 import { AccessRequests } from "./iam/access-requests.js";
-import { identityKind } from "./iam/identities.js";
 import { Terms } from "./iam/terms.js";
 import { Jobs, Settings } from "./installation.js";
 import { Keys } from "./issuer/keys.js";
@@ -92,11 +91,6 @@ export class Transaction implements Executor {
 
   get accessQuestions(): AccessQuestions {
     return new AccessQuestions(this);
-  }
-
-  /** For test/transport, until it names the kind. */
-  get identities() {
-    return this.table(identityKind);
   }
 
   get terms(): Terms {

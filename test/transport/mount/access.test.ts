@@ -7,6 +7,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { principalKey } from "../../../src/pipeline/mount-options.js";
+import { identityKind } from "../../../src/store/iam/identities.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { Library } from "../../support/library/library.js";
 import { BookSchema, LibraryService } from "../../support/library/library_pb.js";
@@ -147,7 +148,7 @@ describe("a mounted service that is not for everybody", () => {
       const leaver = await service.identity({}, group);
       const calls = callsAs(service.url, bearer(leaver.token));
       assert.equal(await calls.get(), leaver.uid);
-      await service.app.installation.store.write((tx) => tx.identities.delete(leaver.uid));
+      await service.app.installation.store.write((tx) => tx.table(identityKind).delete(leaver.uid));
       assert.equal(await codeOf(calls.get()), "Unauthenticated");
     });
   }
