@@ -109,7 +109,7 @@ export class Dispatch {
     simplifyGrpcType(fields);
     if (fields.host !== undefined || fields.authorization !== undefined) {
       countFields(request.rawFields, counts);
-      if (counts.authorization > 1) fields.authorization = combineField([...request.rawFields], "authorization");
+      if (counts.authorization > 1) fields.authorization = combineField(request.rawFields, "authorization");
     } else counts.host = 0;
     const record = this.records.begin(request);
     const fault = this.#findHostFault(request) ?? findTargetFault(request);

@@ -107,7 +107,10 @@ export class Rpc {
       const problem = unimplemented("content-type: not one this method takes");
       this.#reject(request, 415, problem, { "accept-post": ACCEPT_POST });
     } else if (desc.methodKind === "bidi_streaming" && request.httpVersion !== "2") {
-      this.#reject(request, 505, unimplemented("protocol: this method needs HTTP/2"));
+      const cause = unimplemented("protocol: this method needs HTTP/2");
+      // Connect prescribes the status, and clients of gRPC-Web read no other form than theirs.
+      if (form.name === "connect") this.#reject(request, 505, cause);
+      else this.#serve.refuse(request, form, cause);
     } else if (form.name === "grpc" && request.url !== path) {
       // A path of gRPC has no query.
       this.#serve.refuse(request, form, noSuchMethod(request.url));
