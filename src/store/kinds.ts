@@ -1,5 +1,5 @@
-// All kinds of resources, in the order of their numbers. The schema, lists, quotas, `arbor check` and `arbor copy` read this
-// list.
+// All kinds of resources, in the order of their numbers; the next is 14. The schema, lists, quotas, `arbor check` and `arbor copy`
+// read this list.
 import { advisoryKind } from "./advisories/advisories.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
 import { groupInviteKind } from "./iam/group-invites.js";
