@@ -1,8 +1,9 @@
 // The tables of the schema, defined once and built per dialect (schema-sqlite.ts, schema-pg.ts) from column types of the same
 // names (columns-sqlite.ts). Those of kinds are in the files of the kinds (store/kinds.ts), with their statements. The files
 // beside this one have the others by subject, and the types of their rows. The migrations in src/store/migrations are generated
-// from all of them. Every column that a query filters by has an index: on PostgreSQL a sequential scan would make concurrent
-// serializable writers conflict for no reason.
+// from all of them. Every column that a query filters by has an index, but for filters of lists
+// (docs/adr/0018-plain-indexes.md): on PostgreSQL a sequential scan would make concurrent serializable writers conflict for no
+// reason.
 import { defineAdvisoryTables } from "./advisories.js";
 import { defineAuditTables } from "./audit.js";
 import type { Columns, RowOf } from "./columns-sqlite.js";
