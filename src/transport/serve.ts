@@ -1,6 +1,6 @@
 // What every call does, over every protocol: span, place among streams, timeout, call, caller, message, method, response,
 // error. A protocol only says how a message is read and written.
-import { deadlineExceeded, isCallerGone } from "../kernel/errors.js";
+import { ApiError, callerGone, deadlineExceeded, isCallerGone } from "../kernel/errors.js";
 import { addressKey } from "../kernel/ip-address.js";
 import { Shares } from "../kernel/shares.js";
 import type { Clock } from "../kernel/time.js";
@@ -68,6 +68,8 @@ export function createServe(options: ServeOptions): Serve {
       const startMs = clock();
       const authenticated = authenticateCaller(entry, fields.authorization, record.trace);
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
+      // Of a peer that left meanwhile no event comes any more.
+      if (request.isGone) throw callerGone();
       request.noteCaller(principal);
       if (entry.kind === "unary") {
         const unary = new UnaryCall(request, entry.desc, startMs);
@@ -105,15 +107,15 @@ export function createServe(options: ServeOptions): Serve {
     call: CallContext | undefined,
     cause: unknown,
   ): Promise<void> {
-    if (isCallerGone(cause)) return;
-    if (request.isGone) {
-      request.discardBody();
+    if (isCallerGone(cause) || request.isGone) {
+      if (request.isGone) request.discardBody();
       return;
     }
     try {
       await protocol.fail(request, call, failureOf(cause, request));
-    } catch {
-      // There is no room even for the error.
+    } catch (error) {
+      // There is no room even for the error; anything else is a bug.
+      if (!(error instanceof ApiError)) options.onInternalError(error, request.requestId);
       request.abort();
     }
   }

@@ -261,23 +261,35 @@ describe("the reason of rejections elsewhere", () => {
   }
 });
 
-test("a caller that leaves is logged as cancelled, and nothing of a path ends its line", async () => {
+for (const [how, code] of [
+  ["with CANCEL", 8],
+  ["without an error code", 0],
+] as const) {
+  test(`a caller that leaves ${how} is logged as cancelled`, async () => {
+    const { service, line } = await startLogged("all");
+    try {
+      const session = openHttp2(service.url);
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/grpc.health.v1.Health/Watch",
+        "content-type": "application/grpc",
+      });
+      stream.on("error", () => {});
+      stream.end(Buffer.alloc(5));
+      await new Promise((resolve) => stream.once("data", resolve));
+      stream.close(code);
+      const left = await line(({ method }) => method === "grpc.health.v1.Health/Watch");
+      session.destroy();
+      assert.deepEqual([left.code, left.canceled], ["CANCELLED", true]);
+    } finally {
+      await service.stop();
+    }
+  });
+}
+
+test("nothing of a path ends its line", async () => {
   const { service, line, lines } = await startLogged("all");
   try {
-    const session = openHttp2(service.url);
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/grpc.health.v1.Health/Watch",
-      "content-type": "application/grpc",
-    });
-    stream.on("error", () => {});
-    stream.end(Buffer.alloc(5));
-    await new Promise((resolve) => stream.once("data", resolve));
-    stream.close(8);
-    const left = await line(({ method }) => method === "grpc.health.v1.Health/Watch");
-    session.destroy();
-    assert.deepEqual([left.code, left.canceled], ["CANCELLED", true]);
-
     const path = '/a%0a"},{\u007f"level":"fatal"';
     await rawTcp(Number(new URL(service.url).port), `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
     await line((one) => one.status === 400 || one.path === path);

@@ -33,14 +33,14 @@ const rows = [
     type: "proto",
     body: envelope(0, Buffer.from("{}")),
     code: "invalid_argument",
-    message: /^parse binary/,
+    message: /^Invalid argument: the message is no grpc\.health\.v1\.HealthCheckRequest$/,
   },
   {
     name: "a compressed message without an encoding",
     type: "json",
     body: envelope(COMPRESSED, gzipSync("{}")),
     code: "internal",
-    message: /^received compressed envelope/,
+    message: /^Internal: a message is marked as compressed, but the request names no encoding$/,
   },
 ];
 for (const { name, type, body, code, message } of rows) {

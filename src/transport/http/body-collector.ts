@@ -28,6 +28,8 @@ const LEAST_BYTES = 8 * 1024;
 // Most bodies arrive complete within a tick, and need neither a timer nor a copy.
 const keepLater = createDeferral<BodyCollector>((collector) => collector.keepUnfinished(), rethrow);
 
+const NOTHING = Buffer.alloc(0);
+
 const key = Symbol("collector");
 type CollectedSource = BodySource & { [key]?: BodyCollector };
 
@@ -90,7 +92,8 @@ class BodyCollector {
 
   add(chunk: Buffer): void {
     if (this.#size + chunk.length > this.#reader.maxBytes) {
-      const fault = this.#size === 0 ? this.#reader.check?.(chunk) : undefined;
+      const arrived = this.#body?.subarray(0, this.#size) ?? NOTHING;
+      const fault = this.#reader.check?.(this.#size === 0 ? chunk : Buffer.concat([arrived, chunk]));
       if (fault !== undefined) this.#fail(fault);
       else if (this.#discard()) this.#reader.onTooLarge();
       return;

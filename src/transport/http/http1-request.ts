@@ -121,7 +121,7 @@ export class Http1Request extends Request {
       return;
     }
     if (body.length > CHUNK_BYTES) {
-      void this.writeCharged(typeof body === "string" ? Buffer.from(body) : body).then(() => this.end());
+      void this.sendLong(body);
       return;
     }
     this.countBytes(bytes);

@@ -90,8 +90,14 @@ export class Http2Request extends Request {
       (stream as CountedStream)[counted] = this;
       stream.push = pushCounted;
     }
+    if (fields.expect !== undefined) this.onContinueExpected = () => this.#sendContinue();
     stream.on("error", ignore);
     stream.on("close", () => this.#noteClosed());
+  }
+
+  #sendContinue(): void {
+    const isExpected = this.fields.expect?.toLowerCase() === "100-continue";
+    if (isExpected && !this.isGone && !this.headersSent) this.body.additionalHeaders({ ":status": 100 });
   }
 
   get httpVersion(): HttpVersion {
@@ -116,7 +122,11 @@ export class Http2Request extends Request {
     if (body.closed || body.destroyed) {
       // A stream that was reset closes only when its data were read.
       body.resume();
-    } else if (!body.readableEnded) resetUnreadRequest(body);
+    } else if (!body.readableEnded) {
+      // Whoever began to read it and waits for more would keep it from being read to its end.
+      body.removeAllListeners("readable");
+      resetUnreadRequest(body);
+    }
   }
 
   protected sendHead(status: number, fields: OutgoingHttpHeaders, after: AfterHead): void {
@@ -142,7 +152,7 @@ export class Http2Request extends Request {
     const isLong = body.length > CHUNK_BYTES;
     this.writeHead(status, fields, trailers !== undefined ? "trailers" : isLong ? "pieces" : "whole");
     if (isLong) {
-      void this.writeCharged(typeof body === "string" ? Buffer.from(body) : body).then(() => this.end());
+      void this.sendLong(body);
       return;
     }
     this.countBytes(Buffer.byteLength(body));
@@ -167,11 +177,13 @@ export class Http2Request extends Request {
     resetStream(this.body, constants.NGHTTP2_CANCEL);
   }
 
-  // All codes but these two mean that the rest of the response was dropped (RFC 9113, section 7).
+  // A stream that is reset or destroyed before this side has ended it is `aborted`, also without an error code: Node ends it
+  // then. All codes but these two mean that the rest of the response was dropped (RFC 9113, section 7).
   #noteClosed(): void {
     const { body } = this;
     const status = body.headersSent ? Number(body.sentHeaders[":status"]) : undefined;
-    this.close(status, body.writableEnded && (body.rstCode === 0 || body.rstCode === undefined));
+    const isWhole = !body.aborted && (body.rstCode === 0 || body.rstCode === undefined);
+    this.close(status, body.writableEnded && isWhole);
     this.#onClosed?.(this);
   }
 }

@@ -6,7 +6,7 @@ import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { encodeMessage } from "../../codec/frame-writer.js";
 import { quote } from "../../codec/json-scalar.js";
 import type { ValueWriter } from "../../codec/json-wkt.js";
-import { resourceExhausted } from "../../kernel/errors.js";
+import { callerGone, resourceExhausted } from "../../kernel/errors.js";
 import type { Request } from "./request.js";
 
 /** Encodes the chunks of one list. */
@@ -90,7 +90,9 @@ export async function collectList(list: CollectedList): Promise<Pieces> {
   };
   try {
     for await (const chunk of chunks) {
-      if (request.isGone || isCutOff) break;
+      // A part of a list must not pass for the whole.
+      if (request.isGone) throw callerGone();
+      if (isCutOff) throw resourceExhausted("list: it was too slow, and others needed its room", undefined, "buffers");
       add(encoder.encode(chunk));
     }
     add(encoder.end());

@@ -14,7 +14,7 @@ import type { CallProtocol, Inbound } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { HttpVersion, RequestRecord } from "../../telemetry/request-record.js";
 import { createDeferral } from "./deferral.js";
-import { joinField, toWebHeaders } from "./http-message.js";
+import { joinField, pathOf, toWebHeaders } from "./http-message.js";
 import type { LateReason, RefusalReason, WaitingRequest } from "./limits/admission.js";
 import type { Budgets } from "./limits/budgets.js";
 import { type Charge, noRoom, type Owner } from "./limits/byte-budget.js";
@@ -266,7 +266,7 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
     }
     if (bytes < SMALL_PIECE_BYTES) this.host.chargeRead(this.connection, PIECE_US);
     if (this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerPiece) return true;
-    const isStream = this.host.takesStream(this.url);
+    const isStream = this.host.takesStream(pathOf(this.url));
     if (isStream && this.#pieces <= limits.bodyPieces + this.#pieceBytes / limits.bytesPerMessage) return true;
     const least = isStream ? limits.bytesPerMessage : limits.bytesPerPiece;
     this.#bodyFault = invalidRequest(`body: must arrive in pieces of ${least} bytes or more`, "pieces");
@@ -280,7 +280,7 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
     if (this.#bodyFault !== undefined) this.#body?.reject(this.#bodyFault);
   }
 
-  /** How long its body may take after its first bytes, in milliseconds. */
+  /** How long its body may take from when it is read, in milliseconds. */
   get bodyMs(): number {
     return this.host.limits.requestMs;
   }
@@ -423,6 +423,16 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
     }
   }
 
+  /** Writes a body whose bytes were charged, and ends the response. Never rejects. */
+  protected async sendLong(body: string | Uint8Array): Promise<void> {
+    try {
+      await this.writeCharged(typeof body === "string" ? Buffer.from(body) : body);
+      this.end();
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
   /** Writes bytes that need no charge, such as a heartbeat, unless the peer has disconnected. */
   writeNow(text: string): void {
     if (this.isGone) return;
@@ -471,7 +481,8 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
    * Ends the request when its response has closed: records it and releases what it holds. Nothing else does.
    *
    * @param status the HTTP status; undefined when no response was begun
-   * @param isComplete whether the peer has the whole response, as far as this side can know
+   * @param isComplete whether the peer has the whole response, as far as this side can know; otherwise what still works for
+   * the caller learns that it has gone
    */
   protected close(status: number | undefined, isComplete: boolean): void {
     if (this.#isOver) return;

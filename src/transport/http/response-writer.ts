@@ -38,6 +38,6 @@ export function sendComplete(
   if (request.headersSent || request.isGone) return;
   // This response replaces one that was charged but not sent.
   request.dropResponse();
-  request.chargeResponse(body.length);
+  request.chargeResponse(body.length === 0 ? 0 : Number(fields["content-length"] ?? Buffer.byteLength(body)));
   write({ request, status, fields, body, trailers });
 }

@@ -65,7 +65,8 @@ export function createWeb({ routes, errorDomain, spans, onInternalError }: WebOp
       request.record.method = table.nameOf(path);
       const { method } = request;
       const found = table.find(method === "HEAD" ? "GET" : method, path);
-      if (found === undefined) sendBody(request, method === "OPTIONS" ? 204 : 405, "text/plain", "", { allow });
+      if (found === undefined && method === "OPTIONS") sendEmpty(request, 204, { allow });
+      else if (found === undefined) sendBody(request, 405, "text/plain", "", { allow });
       else void answer(found, request, path);
       return true;
     },

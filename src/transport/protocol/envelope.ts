@@ -1,4 +1,4 @@
-// The envelopes of messages in gRPC and gRPC-Web: a flag, a length, and the message, which may be compressed (gRPC over
+// The envelopes of messages in gRPC, gRPC-Web and streams of Connect: a flag, a length, and the message, which may be compressed (gRPC over
 // HTTP/2, "Length-Prefixed-Message").
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import {
@@ -133,14 +133,18 @@ const CUT_OFF: ReadonlySet<unknown> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "EC
  * @throws as {@link readEnvelope} does; an aborted stream must not look complete
  */
 export async function* readEnvelopes(request: Request, rules: EnvelopeRules): AsyncGenerator<Uint8Array> {
-  // Not within an event of the connection: Node may still be reading it.
-  request.openBody(() => setImmediate(() => request.body.destroy()), true);
+  const rejection = createRejection();
+  const charge = request.openBody(rejection.reject, true);
   request.chargeBody(PREFIX_BYTES + rules.maxBytes);
   request.askForBody();
   const splitter = new EnvelopeSplitter(rules);
+  const chunks = request.body.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
   try {
-    for await (const chunk of request.body.iterator({ destroyOnReturn: false })) {
-      splitter.add(chunk);
+    for (;;) {
+      const next = await Promise.race([chunks.next(), rejection.promise]);
+      if (next.done === true) break;
+      charge.noteProgress(next.value.length);
+      splitter.add(next.value);
       for (let sent = splitter.take(); sent !== undefined; sent = splitter.take()) {
         yield sent.isCompressed ? await inflate("message", "gzip", sent.bytes, rules.maxBytes, free) : sent.bytes;
       }
@@ -150,6 +154,16 @@ export async function* readEnvelopes(request: Request, rules: EnvelopeRules): As
   }
   if (!request.isBodyWhole) throw callerGone();
   if (splitter.isWithin) throw incomplete();
+}
+
+// A promise that rejects when the body does, which may be when nobody waits for it.
+function createRejection() {
+  let reject: (error: ApiError) => void = () => {};
+  const promise = new Promise<never>((_resolve, rejectPromise) => {
+    reject = rejectPromise;
+  });
+  promise.catch(() => {});
+  return { promise, reject };
 }
 
 // The largest message of a stream was charged at its begin.

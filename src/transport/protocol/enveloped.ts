@@ -1,9 +1,9 @@
 // What gRPC, gRPC-Web and streams of Connect have in common: each message is in an envelope, and the status comes after the
 // last of them. One response is the shortest of streams.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import type { Message } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
-import { connectErrorFrom, isCallerGone } from "../../kernel/errors.js";
+import { connectErrorFrom, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
 import type { CallContext } from "../../pipeline/call.js";
 import type { FieldSpelling } from "../../pipeline/field-names.js";
 import type { MethodEntry, UnaryEntry } from "../../pipeline/method-table.js";
@@ -11,7 +11,7 @@ import { addFields } from "../http/grpc-fields.js";
 import { joinField } from "../http/http-message.js";
 import type { Pieces } from "../http/list-pieces.js";
 import { type AfterHead, CHUNK_BYTES, type Request } from "../http/request.js";
-import { COMPRESSED_FLAG, isGzip, readEnvelope, readEnvelopes, sealEnvelope } from "./envelope.js";
+import { COMPRESSED_FLAG, type EnvelopeRules, isGzip, readEnvelope, readEnvelopes, sealEnvelope } from "./envelope.js";
 import type { Failure } from "./failure.js";
 import type { Decode, Protocol } from "./protocol.js";
 import { RpcForm } from "./rpc-form.js";
@@ -55,13 +55,18 @@ export abstract class Enveloped extends RpcForm implements Protocol {
     return () => this.codec.decode(desc.input, bytes);
   }
 
-  async *readStream(request: Request, { desc, maxRequestBytes }: MethodEntry): AsyncGenerator<Message> {
+  readStream(request: Request, { desc, maxRequestBytes }: MethodEntry): AsyncGenerator<Message> {
+    return this.#readMessages(request, desc.input, this.#rulesOf(request, maxRequestBytes));
+  }
+
+  async *#readMessages(request: Request, input: DescMessage, rules: EnvelopeRules): AsyncGenerator<Message> {
     try {
-      for await (const bytes of readEnvelopes(request, this.#rulesOf(request, maxRequestBytes)))
-        yield this.codec.decode(desc.input, bytes);
+      for await (const bytes of readEnvelopes(request, rules)) yield this.codec.decode(input, bytes);
     } catch (error) {
-      // The handler gets it, who may know connect's errors alone.
-      throw isCallerGone(error) ? error : connectErrorFrom(error, this.options.errorDomain);
+      if (isCallerGone(error)) throw error;
+      // The handler gets it, who may know connect's errors alone, and no reasons.
+      request.record.reason ??= rejectReasonOf(error);
+      throw connectErrorFrom(error, this.options.errorDomain);
     }
   }
 
@@ -130,7 +135,7 @@ export abstract class Enveloped extends RpcForm implements Protocol {
     return addFields(fields, call?.responseHeaderIfSet);
   }
 
-  #rulesOf({ fields }: Request, maxBytes: number) {
+  #rulesOf({ fields }: Request, maxBytes: number): EnvelopeRules {
     return { maxBytes, isEncoded: isGzip(this.encodingField, joinField(fields[this.encodingField])) };
   }
 }
