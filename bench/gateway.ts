@@ -202,7 +202,7 @@ class MemoryRequest extends Request {
   readonly httpVersion = "1.1";
   readonly isEncrypted = false;
   readonly socketAddress = "a";
-  readonly isBodyWhole = true;
+  protected readonly isBodyComplete = true;
   readonly mayHaveBody: boolean;
   readonly body = new EventEmitter() as BodySource;
   readonly #onEnd: (status: number, text: string) => void;

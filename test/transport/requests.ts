@@ -73,7 +73,7 @@ export class ChargedRequest extends Request {
   readonly isEncrypted = false;
   readonly socketAddress = ADDRESS;
   readonly mayHaveBody = false;
-  readonly isBodyWhole = true;
+  protected readonly isBodyComplete = true;
   isCutOff = false;
   #isGone: () => boolean;
 

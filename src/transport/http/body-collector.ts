@@ -111,6 +111,8 @@ class BodyCollector {
 
   end(): void {
     this.#hasEnded = true;
+    // Its fault comes soon.
+    if (this.#request.isBodyRejected && !this.#request.isGone) return;
     if (!this.#request.isBodyWhole) {
       this.leave();
       return;

@@ -23,7 +23,7 @@ export class CountedMessage extends IncomingMessage {
   request: Http1Request | undefined;
 
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-    if (this.request?.takePiece(chunk) === false) return false;
+    if (chunk !== null && this.request?.takePiece(chunk) === false) return false;
     return super.push(chunk, encoding);
   }
 }
@@ -88,7 +88,7 @@ export class Http1Request extends Request {
     return length === undefined ? this.fields["transfer-encoding"] !== undefined : length !== "0";
   }
 
-  get isBodyWhole(): boolean {
+  protected get isBodyComplete(): boolean {
     return this.body.complete;
   }
 

@@ -40,7 +40,7 @@ const counted = Symbol("counted");
 type CountedStream = ServerHttp2Stream & { [counted]?: Http2Request };
 
 function pushCounted(this: CountedStream, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-  if (this[counted]?.takePiece(chunk) === false) return false;
+  if (chunk !== null && this[counted]?.takePiece(chunk) === false) return false;
   return Duplex.prototype.push.call(this, chunk, encoding);
 }
 
@@ -112,7 +112,7 @@ export class Http2Request extends Request {
     return !this.body.endAfterHeaders && this.fields["content-length"] !== "0";
   }
 
-  get isBodyWhole(): boolean {
+  protected get isBodyComplete(): boolean {
     const { body } = this;
     return !(body.aborted || body.closed || body.destroyed);
   }

@@ -153,8 +153,8 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
   /** Whether its headers announce a body, which may be empty. */
   abstract readonly mayHaveBody: boolean;
 
-  /** Whether its body, which has ended, is whole: an incomplete request must never run. */
-  abstract readonly isBodyWhole: boolean;
+  /** Whether its body, which has ended, is all that the peer sends. */
+  protected abstract readonly isBodyComplete: boolean;
 
   /**
    * Discards the rest of a body that the response does not need, if there is any. On HTTP/1.1 it is read and dropped up to
@@ -249,13 +249,21 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
 
   // Its body.
 
+  /** Whether its body is rejected, which whoever reads it is told soon. */
+  get isBodyRejected(): boolean {
+    return this.#bodyFault !== undefined;
+  }
+
+  /** Whether its body, which has ended, is whole: an incomplete request must never run. */
+  get isBodyWhole(): boolean {
+    return this.#bodyFault === undefined && this.isBodyComplete;
+  }
+
   /**
-   * Counts a piece of the body as the parser found it; null is its end. Returns whether it is to be kept: a body in too many
-   * pieces is rejected, and the rest of it is dropped, its end too: what was kept must not pass for the whole.
+   * Counts a piece of the body as the parser found it. Returns whether it is to be kept: a body in too many pieces is rejected,
+   * and the rest of it is dropped.
    */
-  takePiece(piece: Buffer | null): boolean {
-    if (piece === null) return this.#bodyFault === undefined;
-    const { length: bytes } = piece;
+  takePiece({ length: bytes }: Buffer): boolean {
     this.#pieceBytes += bytes;
     // Most bodies are one piece.
     if (++this.#pieces === 1) return true;

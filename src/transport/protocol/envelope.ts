@@ -152,6 +152,7 @@ export async function* readEnvelopes(request: Request, rules: EnvelopeRules): As
   } catch (error) {
     throw CUT_OFF.has((error as { readonly code?: unknown }).code) ? callerGone() : error;
   }
+  if (request.isBodyRejected && !request.isGone) await rejection.promise;
   if (!request.isBodyWhole) throw callerGone();
   if (splitter.isWithin) throw incomplete();
 }
