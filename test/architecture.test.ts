@@ -5,7 +5,8 @@ import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
-// `types:` allows a module for its types alone. Features import the values of kinds of resources from the store. The longest path that begins a file's path is its room.
+// `types:` allows a module for its types alone. Features import the values of kinds from the store
+// (docs/adr/0027-kinds-as-values.md). The longest path that begins a file's path is its room.
 const feature = ["kernel", "pipeline", "types:store", "store/iam", "#gen", "@bufbuild/protobuf"];
 const frontEnd = ["transport/http", "codec", "kernel", "pipeline", "@bufbuild/protobuf", "node:"];
 const rules: Record<string, readonly string[]> = {
