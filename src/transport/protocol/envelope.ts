@@ -13,6 +13,7 @@ import { collectBody } from "../http/body-collector.js";
 import { readBase64 } from "../http/body-reader.js";
 import { HttpError } from "../http/http-message.js";
 import { inflate, tooLarge } from "../http/inflate.js";
+import type { Charge } from "../http/limits/byte-budget.js";
 import type { Pieces } from "../http/list-pieces.js";
 import type { Request } from "../http/request.js";
 
@@ -133,38 +134,72 @@ const CUT_OFF: ReadonlySet<unknown> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "EC
  * @throws as {@link readEnvelope} does; an aborted stream must not look complete
  */
 export async function* readEnvelopes(request: Request, rules: EnvelopeRules): AsyncGenerator<Uint8Array> {
-  const rejection = createRejection();
-  const charge = request.openBody(rejection.reject, true);
-  request.chargeBody(PREFIX_BYTES + rules.maxBytes);
+  const body = new RejectableBody(request);
+  body.charge(PREFIX_BYTES + rules.maxBytes);
   request.askForBody();
   const splitter = new EnvelopeSplitter(rules);
-  const chunks = request.body.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = await Promise.race([chunks.next(), rejection.promise]);
-      if (next.done === true) break;
-      charge.noteProgress(next.value.length);
-      splitter.add(next.value);
-      for (let sent = splitter.take(); sent !== undefined; sent = splitter.take()) {
-        yield sent.isCompressed ? await inflate("message", "gzip", sent.bytes, rules.maxBytes, free) : sent.bytes;
-      }
+  for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
+    splitter.add(chunk);
+    for (let sent = splitter.take(); sent !== undefined; sent = splitter.take()) {
+      yield sent.isCompressed ? await inflate("message", "gzip", sent.bytes, rules.maxBytes, free) : sent.bytes;
     }
-  } catch (error) {
-    throw CUT_OFF.has((error as { readonly code?: unknown }).code) ? callerGone() : error;
   }
-  if (request.isBodyRejected && !request.isGone) await rejection.promise;
-  if (!request.isBodyWhole) throw callerGone();
   if (splitter.isWithin) throw incomplete();
 }
 
-// A promise that rejects when the body does, which may be when nobody waits for it.
-function createRejection() {
-  let reject: (error: ApiError) => void = () => {};
-  const promise = new Promise<never>((_resolve, rejectPromise) => {
-    reject = rejectPromise;
-  });
-  promise.catch(() => {});
-  return { promise, reject };
+/** A body that is a stream of messages, and may be rejected while it is read: to make room, or for its pieces. */
+class RejectableBody {
+  readonly #request: Request;
+  readonly #chunks: AsyncIterator<Buffer>;
+  readonly #charge: Charge;
+  #fault: ApiError | undefined;
+  // Not Promise.race, which would keep something of every chunk until the body ends.
+  #interrupt: ((fault: ApiError) => void) | undefined;
+
+  constructor(request: Request) {
+    this.#request = request;
+    this.#chunks = request.body.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
+    this.#charge = request.openBody((fault) => this.#reject(fault), true);
+  }
+
+  #reject(fault: ApiError): void {
+    this.#fault = fault;
+    this.#interrupt?.(fault);
+  }
+
+  /** @throws ApiError why it is rejected, RESOURCE_EXHAUSTED when there is no room for these bytes */
+  charge(bytes: number): void {
+    if (this.#fault !== undefined) throw this.#fault;
+    this.#request.chargeBody(bytes);
+  }
+
+  /**
+   * Reads the next chunk; undefined at the end.
+   *
+   * @throws ApiError why it is rejected; the error of {@link callerGone}: an aborted stream must not look complete
+   */
+  async read(): Promise<Buffer | undefined> {
+    const chunk = await this.#readOrReject();
+    if (chunk !== undefined) this.#charge.noteProgress(chunk.length);
+    else if (!this.#request.isBodyWhole) throw callerGone();
+    return chunk;
+  }
+
+  #readOrReject(): Promise<Buffer | undefined> {
+    return new Promise((resolve, reject) => {
+      if (this.#fault !== undefined) {
+        reject(this.#fault);
+        return;
+      }
+      this.#interrupt = reject;
+      this.#chunks.next().then(
+        // The fault of a body that has ended comes soon.
+        ({ done, value }) =>
+          done && this.#request.isBodyRejected && !this.#request.isGone ? undefined : resolve(done ? undefined : value),
+        (error) => reject(CUT_OFF.has((error as { readonly code?: unknown }).code) ? callerGone() : error),
+      );
+    });
+  }
 }
 
 // The largest message of a stream was charged at its begin.
