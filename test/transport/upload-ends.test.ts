@@ -72,6 +72,15 @@ describe("a stream of requests", () => {
   });
 });
 
+it("the rest of a body that nobody wants is dropped, and its request ends", async () => {
+  const stream = open(`${SERVICE}/NoSuchMethod`, { "content-type": "application/json" });
+  stream.end(Buffer.alloc(3 * 1024 * 1024));
+  const [head] = await once(stream, "response");
+  stream.resume();
+  assert.equal(head[":status"], 404);
+  await waitUntil(() => records.find(({ path }) => path.endsWith("/NoSuchMethod")));
+});
+
 it("a peer of HTTP/2 that waits for 100 Continue gets it", async () => {
   const stream = open(`${SERVICE}/GetGroup`, { "content-type": "application/json", expect: "100-continue" });
   await once(stream, "continue");

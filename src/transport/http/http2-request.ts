@@ -123,9 +123,13 @@ export class Http2Request extends Request {
       // A stream that was reset closes only when its data were read.
       body.resume();
     } else if (!body.readableEnded) {
-      // Whoever began to read it and waits for more would keep it from being read to its end.
-      body.removeAllListeners("readable");
       resetUnreadRequest(body);
+      // Whoever began to read it and waits for more would keep it from being read to its end. Node changes how a stream is read
+      // a tick after its last such listener has gone.
+      if (body.listenerCount("readable") > 0) {
+        body.removeAllListeners("readable");
+        setImmediate(() => body.resume());
+      }
     }
   }
 
