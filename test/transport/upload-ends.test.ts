@@ -72,14 +72,19 @@ describe("a stream of requests", () => {
   });
 });
 
-it("the rest of a body that nobody wants is dropped, and its request ends", async () => {
-  const stream = open(`${SERVICE}/NoSuchMethod`, { "content-type": "application/json" });
-  stream.end(Buffer.alloc(3 * 1024 * 1024));
-  const [head] = await once(stream, "response");
-  stream.resume();
-  assert.equal(head[":status"], 404);
-  await waitUntil(() => records.find(({ path }) => path.endsWith("/NoSuchMethod")));
-});
+for (const [what, method, status, mebibytes] of [
+  ["of which nothing is read", "NoSuchMethod", 404, 3],
+  ["of which a part is read", "CreateGroup", 429, 5],
+] as const) {
+  it(`the rest of a body is dropped ${what}, and its request ends`, async () => {
+    const stream = open(`${SERVICE}/${method}`, { "content-type": "application/json" });
+    stream.end(Buffer.alloc(mebibytes * 1024 * 1024));
+    const [head] = await once(stream, "response");
+    stream.resume();
+    assert.equal(head[":status"], status);
+    await waitUntil(() => records.find(({ path }) => path.endsWith(`/${method}`)));
+  });
+}
 
 it("a peer of HTTP/2 that waits for 100 Continue gets it", async () => {
   const stream = open(`${SERVICE}/GetGroup`, { "content-type": "application/json", expect: "100-continue" });
