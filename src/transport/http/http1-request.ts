@@ -97,6 +97,11 @@ export class Http1Request extends Request {
     if (body.complete || !this.mayHaveBody) return;
     let left = MAX_DISCARDED;
     body.on("error", ignore);
+    // Whoever began to read it and waits for more would keep it from being read to its end.
+    if (body.listenerCount("readable") > 0) {
+      body.removeAllListeners("readable");
+      setImmediate(() => body.resume());
+    }
     body.on("data", (chunk: Buffer) => {
       left -= chunk.length;
       if (left < 0) body.destroy();

@@ -138,11 +138,16 @@ export async function* readEnvelopes(request: Request, rules: EnvelopeRules): As
   body.charge(PREFIX_BYTES + rules.maxBytes);
   request.askForBody();
   const splitter = new EnvelopeSplitter(rules);
-  for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
-    splitter.add(chunk);
-    for (let sent = splitter.take(); sent !== undefined; sent = splitter.take()) {
-      yield sent.isCompressed ? await inflate("message", "gzip", sent.bytes, rules.maxBytes, free) : sent.bytes;
+  try {
+    for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {
+      splitter.add(chunk);
+      for (let sent = splitter.take(); sent !== undefined; sent = splitter.take()) {
+        yield sent.isCompressed ? await inflate("message", "gzip", sent.bytes, rules.maxBytes, free) : sent.bytes;
+      }
     }
+  } finally {
+    // Otherwise the rest of the body could not be dropped.
+    body.stop();
   }
   if (splitter.isWithin) throw incomplete();
 }
@@ -183,6 +188,12 @@ class RejectableBody {
     if (chunk !== undefined) this.#charge.noteProgress(chunk.length);
     else if (!this.#request.isBodyWhole) throw callerGone();
     return chunk;
+  }
+
+  /** Reads no more. */
+  stop(): void {
+    // Where a chunk is awaited, it ends after that one.
+    this.#chunks.return?.().catch(() => {});
   }
 
   #readOrReject(): Promise<Buffer | undefined> {

@@ -268,6 +268,20 @@ describe("a mounted service's calls", () => {
     assert.match(received, /\{"count":|\{\}/);
   });
 
+  test("a stream of requests over HTTP/1.1 with a message that is too large is read to its end", async () => {
+    const message = Buffer.alloc(6 * 1024 * 1024, 32);
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt32BE(message.length, 1);
+    for (let i = 0; i < 3; i++) {
+      const response = await fetch(`${service.url}/${LibraryService.typeName}/ReturnBooks`, {
+        method: "POST",
+        headers: { "content-type": "application/connect+json" },
+        body: Buffer.concat([prefix, message]),
+      });
+      assert.match(await response.text(), /"code":"resource_exhausted"/);
+    }
+  });
+
   const cuts: Readonly<Record<string, (socket: Socket) => void>> = {
     "resets a stream of requests": (socket) => socket.write(h2Frame(3, 0, 1, Buffer.from([0, 0, 0, 8]))),
     "cuts its connection within a stream of requests": (socket) => socket.destroy(),
