@@ -200,7 +200,6 @@ class MemoryRequest extends Request {
   readonly fields: Record<string, string>;
   readonly rawFields = [];
   readonly httpVersion = "1.1";
-  readonly isEncrypted = false;
   readonly socketAddress = "a";
   protected readonly isBodyComplete = true;
   readonly mayHaveBody: boolean;

@@ -70,7 +70,6 @@ export class ChargedRequest extends Request {
   readonly fields = {};
   readonly rawFields = [];
   readonly httpVersion = "2";
-  readonly isEncrypted = false;
   readonly socketAddress = ADDRESS;
   readonly mayHaveBody = false;
   protected readonly isBodyComplete = true;

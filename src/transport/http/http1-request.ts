@@ -74,11 +74,6 @@ export class Http1Request extends Request {
     return this.body.httpVersionMinor === 0 ? "1.0" : "1.1";
   }
 
-  get isEncrypted(): boolean {
-    const { socket } = this.body;
-    return "encrypted" in socket && socket.encrypted === true;
-  }
-
   get socketAddress(): string | undefined {
     return this.body.socket.remoteAddress;
   }

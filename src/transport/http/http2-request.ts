@@ -104,10 +104,6 @@ export class Http2Request extends Request {
     return "2";
   }
 
-  get isEncrypted(): boolean {
-    return this.body.session?.encrypted === true;
-  }
-
   get mayHaveBody(): boolean {
     return !this.body.endAfterHeaders && this.fields["content-length"] !== "0";
   }

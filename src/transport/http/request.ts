@@ -141,9 +141,6 @@ export abstract class Request implements Inbound, Owner, WaitingRequest {
 
   abstract readonly httpVersion: HttpVersion;
 
-  /** Whether it came over TLS. */
-  abstract readonly isEncrypted: boolean;
-
   /** The address at the other end of the connection. */
   abstract readonly socketAddress: string | undefined;
 
