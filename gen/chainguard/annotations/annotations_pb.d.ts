@@ -141,6 +141,61 @@ export enum EventAttributes_Audience {
 export declare const EventAttributes_AudienceSchema: GenEnum<EventAttributes_Audience>;
 
 /**
+ * Hints of a method as a tool of the Model Context Protocol.
+ *
+ * @generated from message chainguard.annotations.MCP
+ */
+export declare type MCP = Message<"chainguard.annotations.MCP"> & {
+  /**
+   * What the method does, in one sentence.
+   *
+   * @generated from field: string description = 1;
+   */
+  description: string;
+
+  /**
+   * Whether the method should not be offered as a tool.
+   *
+   * @generated from field: bool hidden = 2;
+   */
+  hidden: boolean;
+
+  /**
+   * Whether the method changes nothing.
+   *
+   * @generated from field: bool read_only = 3;
+   */
+  readOnly: boolean;
+
+  /**
+   * Whether the method may delete or overwrite something.
+   *
+   * @generated from field: optional bool destructive = 4;
+   */
+  destructive?: boolean | undefined;
+
+  /**
+   * Whether a repeated call with the same request has no further effect.
+   *
+   * @generated from field: bool idempotent = 5;
+   */
+  idempotent: boolean;
+
+  /**
+   * Whether the method deals with systems outside this service.
+   *
+   * @generated from field: optional bool open_world = 6;
+   */
+  openWorld?: boolean | undefined;
+};
+
+/**
+ * Describes the message chainguard.annotations.MCP.
+ * Use `create(MCPSchema)` to create a new message.
+ */
+export declare const MCPSchema: GenMessage<MCP>;
+
+/**
  * Who may call the method. A method without this option authenticates its
  * caller itself or is denied.
  *
@@ -154,6 +209,14 @@ export declare const iam: GenExtension<MethodOptions, IAM>;
  * @generated from extension: chainguard.annotations.EventAttributes events = 401635080;
  */
 export declare const events: GenExtension<MethodOptions, EventAttributes>;
+
+/**
+ * What programs that offer the method as a tool to language models should
+ * know of it. The service itself does not read it.
+ *
+ * @generated from extension: chainguard.annotations.MCP mcp = 189350643;
+ */
+export declare const mcp: GenExtension<MethodOptions, MCP>;
 
 /**
  * Marks the field with the uid of the group, or of a resource in a group, in

@@ -13,7 +13,7 @@ import { file_google_protobuf_descriptor, file_google_protobuf_empty } from "@bu
  * Describes the file chainguard/annotations/annotations.proto.
  */
 export const file_chainguard_annotations_annotations = /*@__PURE__*/
-  fileDesc("CihjaGFpbmd1YXJkL2Fubm90YXRpb25zL2Fubm90YXRpb25zLnByb3RvEhZjaGFpbmd1YXJkLmFubm90YXRpb25zIsUBCgNJQU0SKgoIZGlzYWJsZWQYASABKAsyFi5nb29nbGUucHJvdG9idWYuRW1wdHlIABI0CgdlbmFibGVkGAIgASgLMiEuY2hhaW5ndWFyZC5hbm5vdGF0aW9ucy5JQU0uUnVsZXNIABpUCgVSdWxlcxI5CgxjYXBhYmlsaXRpZXMYASADKA4yIy5jaGFpbmd1YXJkLmNhcGFiaWxpdGllcy5DYXBhYmlsaXR5EhAKCHVuc2NvcGVkGAIgASgIQgYKBG1vZGUinwEKD0V2ZW50QXR0cmlidXRlcxIMCgR0eXBlGAEgASgJEhIKCmV4dGVuc2lvbnMYAiADKAkSQgoIYXVkaWVuY2UYAyABKA4yMC5jaGFpbmd1YXJkLmFubm90YXRpb25zLkV2ZW50QXR0cmlidXRlcy5BdWRpZW5jZSImCghBdWRpZW5jZRIMCghJTlRFUk5BTBAAEgwKCENVU1RPTUVSEAE6UAoDaWFtEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY8YWlWiABKAsyGy5jaGFpbmd1YXJkLmFubm90YXRpb25zLklBTVIDaWFtOmMKBmV2ZW50cxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGIjuwb8BIAEoCzInLmNoYWluZ3VhcmQuYW5ub3RhdGlvbnMuRXZlbnRBdHRyaWJ1dGVzUgZldmVudHM6PQoJaWFtX3Njb3BlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjyhaVaIAEoCFIIaWFtU2NvcGVCN1o1YXJib3ItcGxhdGZvcm0vZ2VuL2NoYWluZ3VhcmQvYW5ub3RhdGlvbnM7YW5ub3RhdGlvbnNiBnByb3RvMw", [file_chainguard_capabilities_capabilities, file_google_protobuf_descriptor, file_google_protobuf_empty]);
+  fileDesc("CihjaGFpbmd1YXJkL2Fubm90YXRpb25zL2Fubm90YXRpb25zLnByb3RvEhZjaGFpbmd1YXJkLmFubm90YXRpb25zIsUBCgNJQU0SKgoIZGlzYWJsZWQYASABKAsyFi5nb29nbGUucHJvdG9idWYuRW1wdHlIABI0CgdlbmFibGVkGAIgASgLMiEuY2hhaW5ndWFyZC5hbm5vdGF0aW9ucy5JQU0uUnVsZXNIABpUCgVSdWxlcxI5CgxjYXBhYmlsaXRpZXMYASADKA4yIy5jaGFpbmd1YXJkLmNhcGFiaWxpdGllcy5DYXBhYmlsaXR5EhAKCHVuc2NvcGVkGAIgASgIQgYKBG1vZGUinwEKD0V2ZW50QXR0cmlidXRlcxIMCgR0eXBlGAEgASgJEhIKCmV4dGVuc2lvbnMYAiADKAkSQgoIYXVkaWVuY2UYAyABKA4yMC5jaGFpbmd1YXJkLmFubm90YXRpb25zLkV2ZW50QXR0cmlidXRlcy5BdWRpZW5jZSImCghBdWRpZW5jZRIMCghJTlRFUk5BTBAAEgwKCENVU1RPTUVSEAEiowEKA01DUBITCgtkZXNjcmlwdGlvbhgBIAEoCRIOCgZoaWRkZW4YAiABKAgSEQoJcmVhZF9vbmx5GAMgASgIEhgKC2Rlc3RydWN0aXZlGAQgASgISACIAQESEgoKaWRlbXBvdGVudBgFIAEoCBIXCgpvcGVuX3dvcmxkGAYgASgISAGIAQFCDgoMX2Rlc3RydWN0aXZlQg0KC19vcGVuX3dvcmxkOlAKA2lhbRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGPGFpVogASgLMhsuY2hhaW5ndWFyZC5hbm5vdGF0aW9ucy5JQU1SA2lhbTpjCgZldmVudHMSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiI7sG/ASABKAsyJy5jaGFpbmd1YXJkLmFubm90YXRpb25zLkV2ZW50QXR0cmlidXRlc1IGZXZlbnRzOlAKA21jcBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGPOFpVogASgLMhsuY2hhaW5ndWFyZC5hbm5vdGF0aW9ucy5NQ1BSA21jcDo9CglpYW1fc2NvcGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGPKFpVogASgIUghpYW1TY29wZUI3WjVhcmJvci1wbGF0Zm9ybS9nZW4vY2hhaW5ndWFyZC9hbm5vdGF0aW9uczthbm5vdGF0aW9uc2IGcHJvdG8z", [file_chainguard_capabilities_capabilities, file_google_protobuf_descriptor, file_google_protobuf_empty]);
 
 /**
  * Describes the message chainguard.annotations.IAM.
@@ -51,6 +51,13 @@ export const EventAttributes_Audience = /*@__PURE__*/
   tsEnum(EventAttributes_AudienceSchema);
 
 /**
+ * Describes the message chainguard.annotations.MCP.
+ * Use `create(MCPSchema)` to create a new message.
+ */
+export const MCPSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_annotations_annotations, 2);
+
+/**
  * Who may call the method. A method without this option authenticates its
  * caller itself or is denied.
  *
@@ -68,6 +75,15 @@ export const events = /*@__PURE__*/
   extDesc(file_chainguard_annotations_annotations, 1);
 
 /**
+ * What programs that offer the method as a tool to language models should
+ * know of it. The service itself does not read it.
+ *
+ * @generated from extension: chainguard.annotations.MCP mcp = 189350643;
+ */
+export const mcp = /*@__PURE__*/
+  extDesc(file_chainguard_annotations_annotations, 2);
+
+/**
  * Marks the field with the uid of the group, or of a resource in a group, in
  * which the method requires its capabilities. On a message field, the marked
  * field inside that message is used.
@@ -75,5 +91,5 @@ export const events = /*@__PURE__*/
  * @generated from extension: bool iam_scope = 189350642;
  */
 export const iam_scope = /*@__PURE__*/
-  extDesc(file_chainguard_annotations_annotations, 2);
+  extDesc(file_chainguard_annotations_annotations, 3);
 

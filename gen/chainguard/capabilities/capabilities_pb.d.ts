@@ -1576,6 +1576,174 @@ export enum Capability {
    * @generated from enum value: CAP_ACTIONS_LIST = 2700;
    */
   CAP_ACTIONS_LIST = 2700,
+
+  /**
+   * List the people that a directory has sent by SCIM.
+   *
+   * @generated from enum value: CAP_IAM_SCIM_USERS_LIST = 1306;
+   */
+  CAP_IAM_SCIM_USERS_LIST = 1306,
+
+  /**
+   * List and read Ruby libraries.
+   *
+   * @generated from enum value: CAP_LIBRARIES_RUBY_LIST = 1836;
+   */
+  CAP_LIBRARIES_RUBY_LIST = 1836,
+
+  /**
+   * Read how much storage libraries use.
+   *
+   * @generated from enum value: CAP_LIBRARIES_STORAGE_USAGE_GET = 1885;
+   */
+  CAP_LIBRARIES_STORAGE_USAGE_GET = 1885,
+
+  /**
+   * Migrate images with the guardener.
+   *
+   * @generated from enum value: CAP_GUARDENER_IMAGES_MIGRATE = 2309;
+   */
+  CAP_GUARDENER_IMAGES_MIGRATE = 2309,
+
+  /**
+   * Read the documentation of argos.
+   *
+   * @generated from enum value: CAP_ARGOS_DOCUMENTATION_READ = 2615;
+   */
+  CAP_ARGOS_DOCUMENTATION_READ = 2615,
+
+  /**
+   * Act as a member of argos' coalition.
+   *
+   * @generated from enum value: CAP_ARGOS_COALITION_MEMBER = 2616;
+   */
+  CAP_ARGOS_COALITION_MEMBER = 2616,
+
+  /**
+   * Act as a mitigation partner of argos.
+   *
+   * @generated from enum value: CAP_ARGOS_MITIGATION_PARTNER = 2617;
+   */
+  CAP_ARGOS_MITIGATION_PARTNER = 2617,
+
+  /**
+   * Request capabilities of a partner of argos.
+   *
+   * @generated from enum value: CAP_ARGOS_PARTNER_CAPABILITY_REQUEST = 2618;
+   */
+  CAP_ARGOS_PARTNER_CAPABILITY_REQUEST = 2618,
+
+  /**
+   * Approve capabilities of partners of argos. Reserved for the operator.
+   *
+   * @generated from enum value: CAP_ARGOS_PARTNER_CAPABILITY_APPROVE = 2619;
+   */
+  CAP_ARGOS_PARTNER_CAPABILITY_APPROVE = 2619,
+
+  /**
+   * Update dependencies of actions. Reserved for the operator.
+   *
+   * @generated from enum value: CAP_ACTIONS_DEPENDENCIES_UPDATE = 2710;
+   */
+  CAP_ACTIONS_DEPENDENCIES_UPDATE = 2710,
+
+  /**
+   * List and read dependencies of actions. Reserved for the operator.
+   *
+   * @generated from enum value: CAP_ACTIONS_DEPENDENCIES_LIST = 2711;
+   */
+  CAP_ACTIONS_DEPENDENCIES_LIST = 2711,
+
+  /**
+   * Create runs in sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_RUN_CREATE = 3001;
+   */
+  CAP_SANDBOX_RUN_CREATE = 3001,
+
+  /**
+   * List and read runs in sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_RUN_LIST = 3002;
+   */
+  CAP_SANDBOX_RUN_LIST = 3002,
+
+  /**
+   * Cancel runs in sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_RUN_CANCEL = 3003;
+   */
+  CAP_SANDBOX_RUN_CANCEL = 3003,
+
+  /**
+   * Resolve installations of sandboxes. Reserved for the operator.
+   *
+   * @generated from enum value: CAP_SANDBOX_INSTALLATIONS_RESOLVE = 3004;
+   */
+  CAP_SANDBOX_INSTALLATIONS_RESOLVE = 3004,
+
+  /**
+   * Create sessions in sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_SESSION_CREATE = 3010;
+   */
+  CAP_SANDBOX_SESSION_CREATE = 3010,
+
+  /**
+   * List and read sessions in sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_SESSION_LIST = 3011;
+   */
+  CAP_SANDBOX_SESSION_LIST = 3011,
+
+  /**
+   * Create identities of sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_IDENTITY_CREATE = 3012;
+   */
+  CAP_SANDBOX_IDENTITY_CREATE = 3012,
+
+  /**
+   * Use identities of sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_IDENTITY_USE = 3013;
+   */
+  CAP_SANDBOX_IDENTITY_USE = 3013,
+
+  /**
+   * Manage identities of sandboxes.
+   *
+   * @generated from enum value: CAP_SANDBOX_IDENTITY_ADMIN = 3014;
+   */
+  CAP_SANDBOX_IDENTITY_ADMIN = 3014,
+
+  /**
+   * List and read telemetry of containers.
+   *
+   * @generated from enum value: CAP_TELEMETRY_CONTAINERS_LIST = 3101;
+   */
+  CAP_TELEMETRY_CONTAINERS_LIST = 3101,
+
+  /**
+   * List and read the features of organisations. Reserved for the operator.
+   *
+   * @generated from enum value: CAP_ENTITLEMENTS_FEATURES_LIST = 3201;
+   */
+  CAP_ENTITLEMENTS_FEATURES_LIST = 3201,
+
+  /**
+   * Manage the features of organisations. Reserved for the operator.
+   *
+   * @generated from enum value: CAP_ENTITLEMENTS_FEATURES_MANAGE = 3202;
+   */
+  CAP_ENTITLEMENTS_FEATURES_MANAGE = 3202,
+
+  /**
+   * Manage billing.
+   *
+   * @generated from enum value: CAP_BILLING_MANAGE = 3301;
+   */
+  CAP_BILLING_MANAGE = 3301,
 }
 
 /**

@@ -265,6 +265,13 @@ export declare type ChartImage = Message<"chainguard.platform.registry.ChartImag
    * @generated from field: chainguard.platform.registry.ChartImageRequirement requirement = 3;
    */
   requirement: ChartImageRequirement;
+
+  /**
+   * The last segment of the path of the image's repository.
+   *
+   * @generated from field: string repo_name = 4;
+   */
+  repoName: string;
 };
 
 /**
@@ -332,6 +339,13 @@ export declare type ChartImageBinding = Message<"chainguard.platform.registry.Ch
    * @generated from field: chainguard.platform.registry.ChartImageRequirement requirement = 2;
    */
   requirement: ChartImageRequirement;
+
+  /**
+   * The last segment of the path of the image's repository.
+   *
+   * @generated from field: string image_repo = 3;
+   */
+  imageRepo: string;
 };
 
 /**
@@ -339,6 +353,46 @@ export declare type ChartImageBinding = Message<"chainguard.platform.registry.Ch
  * Use `create(ChartImageBindingSchema)` to create a new message.
  */
 export declare const ChartImageBindingSchema: GenMessage<ChartImageBinding>;
+
+/**
+ * The request of ListChartImageBindings.
+ *
+ * @generated from message chainguard.platform.registry.ListChartImageBindingsRequest
+ */
+export declare type ListChartImageBindingsRequest = Message<"chainguard.platform.registry.ListChartImageBindingsRequest"> & {
+  /**
+   * The uids of the repositories.
+   *
+   * @generated from field: repeated string image_repo_ids = 1;
+   */
+  imageRepoIds: string[];
+};
+
+/**
+ * Describes the message chainguard.platform.registry.ListChartImageBindingsRequest.
+ * Use `create(ListChartImageBindingsRequestSchema)` to create a new message.
+ */
+export declare const ListChartImageBindingsRequestSchema: GenMessage<ListChartImageBindingsRequest>;
+
+/**
+ * The charts that use images of the repositories.
+ *
+ * @generated from message chainguard.platform.registry.ListChartImageBindingsResponse
+ */
+export declare type ListChartImageBindingsResponse = Message<"chainguard.platform.registry.ListChartImageBindingsResponse"> & {
+  /**
+   * The charts.
+   *
+   * @generated from field: repeated chainguard.platform.registry.ChartImageBinding chart_image_bindings = 1;
+   */
+  chartImageBindings: ChartImageBinding[];
+};
+
+/**
+ * Describes the message chainguard.platform.registry.ListChartImageBindingsResponse.
+ * Use `create(ListChartImageBindingsResponseSchema)` to create a new message.
+ */
+export declare const ListChartImageBindingsResponseSchema: GenMessage<ListChartImageBindingsResponse>;
 
 /**
  * The Helm charts that deploy a repository.

@@ -11,7 +11,7 @@ import type { EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { CreateTagRequestSchema, DeleteTagRequestSchema, EolTagFilterSchema, EolTagListSchema, GetRepoTagsSummaryRequestSchema, RepoTagsSummarySchema, TagFilterSchema, TagHistoryFilterSchema, TagHistoryListSchema, TagListSchema, TagSchema } from "./tag_pb.js";
 import type { ArchRequestSchema, ArchsSchema, ImageConfigRequestSchema, ImageConfigSchema, ManifestDigestCountFilterSchema, ManifestDigestCountSchema, ManifestMetadataFilterSchema, ManifestMetadataListSchema, RawSbomRequestSchema, RawSbomSchema, SbomRequestSchema, SizeRequestSchema, SizeSchema, VulnReportRequestSchema } from "./image_pb.js";
 import type { Sbom2Schema } from "../tenant/sbom_pb.js";
-import type { ChartSchema, CreateDeploymentRequestSchema, DeploymentSchema, GetChartRequestSchema, GetDeploymentRequestSchema, HelmRequestSchema, HelmSchema, ListChartsByImageRepoRequestSchema, ListChartsByImageRepoResponseSchema, UpdateDeploymentRequestSchema } from "./chart_pb.js";
+import type { ChartSchema, CreateDeploymentRequestSchema, DeploymentSchema, GetChartRequestSchema, GetDeploymentRequestSchema, HelmRequestSchema, HelmSchema, ListChartImageBindingsRequestSchema, ListChartImageBindingsResponseSchema, ListChartsByImageRepoRequestSchema, ListChartsByImageRepoResponseSchema, UpdateDeploymentRequestSchema } from "./chart_pb.js";
 import type { VulnReportSchema } from "../tenant/vuln_pb.js";
 import type { PackageVersionMetadataRequestSchema, PackageVersionMetadataSchema } from "./package_version_pb.js";
 import type { BuildReportFilterSchema, BuildReportListSchema, BuildStatusSchema } from "./build_report_pb.js";
@@ -258,6 +258,18 @@ export declare const Registry: GenService<{
     methodKind: "unary";
     input: typeof ListChartsByImageRepoRequestSchema;
     output: typeof ListChartsByImageRepoResponseSchema;
+  },
+  /**
+   * Lists the Helm charts of the catalogue that use images of repositories. Not
+   * offered: fails with UNIMPLEMENTED, because the service does not read Helm
+   * charts.
+   *
+   * @generated from rpc chainguard.platform.registry.Registry.ListChartImageBindings
+   */
+  listChartImageBindings: {
+    methodKind: "unary";
+    input: typeof ListChartImageBindingsRequestSchema;
+    output: typeof ListChartImageBindingsResponseSchema;
   },
   /**
    * Returns the configuration of an image.

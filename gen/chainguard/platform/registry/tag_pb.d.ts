@@ -198,6 +198,15 @@ export declare type TagFilter = Message<"chainguard.platform.registry.TagFilter"
    * @generated from field: string digest = 10;
    */
   digest: string;
+
+  /**
+   * Whether to leave out tags of packages built from a state of a version
+   * control system. Their versions have one of the suffixes `_cvs`, `_svn`,
+   * `_git` and `_hg`, such as `3.14.7_git20260914`.
+   *
+   * @generated from field: bool exclude_vcs_snapshots = 11;
+   */
+  excludeVcsSnapshots: boolean;
 };
 
 /**
@@ -261,6 +270,15 @@ export declare type GetRepoTagsSummaryRequest = Message<"chainguard.platform.reg
    * @generated from field: bool exclude_epochs = 4;
    */
   excludeEpochs: boolean;
+
+  /**
+   * Whether to leave out tags of packages built from a state of a version
+   * control system. Their versions have one of the suffixes `_cvs`, `_svn`,
+   * `_git` and `_hg`, such as `3.14.7_git20260914`.
+   *
+   * @generated from field: bool exclude_vcs_snapshots = 5;
+   */
+  excludeVcsSnapshots: boolean;
 };
 
 /**
@@ -432,6 +450,15 @@ export declare type EolTagFilter = Message<"chainguard.platform.registry.EolTagF
    * @generated from field: bool exclude_epochs = 6;
    */
   excludeEpochs: boolean;
+
+  /**
+   * Whether to leave out tags of packages built from a state of a version
+   * control system. Their versions have one of the suffixes `_cvs`, `_svn`,
+   * `_git` and `_hg`, such as `3.14.7_git20260914`.
+   *
+   * @generated from field: bool exclude_vcs_snapshots = 7;
+   */
+  excludeVcsSnapshots: boolean;
 };
 
 /**

@@ -62,7 +62,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2.Ident
 
   /**
    * The uid of the role that people get in the organisation when they log in
-   * for the first time.
+   * for the first time. Required while SCIM is off.
    *
    * @generated from field: string default_role = 6;
    */
@@ -158,6 +158,14 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2.
    * @generated from field: bool pkce_enabled = 7;
    */
   pkceEnabled: boolean;
+
+  /**
+   * How the service authenticates at the token endpoint. Ignored without a
+   * client secret.
+   *
+   * @generated from field: chainguard.platform.iam.v2.IdentityProvider.OIDC.TokenEndpointAuthMethod token_endpoint_auth_method = 8;
+   */
+  tokenEndpointAuthMethod: IdentityProvider_OIDC_TokenEndpointAuthMethod;
 };
 
 /**
@@ -199,6 +207,41 @@ export enum IdentityProvider_OIDC_CorrelationRule {
  * Describes the enum chainguard.platform.iam.v2.IdentityProvider.OIDC.CorrelationRule.
  */
 export declare const IdentityProvider_OIDC_CorrelationRuleSchema: GenEnum<IdentityProvider_OIDC_CorrelationRule>;
+
+/**
+ * How the service authenticates at the token endpoint of the provider.
+ *
+ * @generated from enum chainguard.platform.iam.v2.IdentityProvider.OIDC.TokenEndpointAuthMethod
+ */
+export enum IdentityProvider_OIDC_TokenEndpointAuthMethod {
+  /**
+   * As the configuration of the provider says: in the body if it announces
+   * `client_secret_post`, else in the header.
+   *
+   * @generated from enum value: TOKEN_ENDPOINT_AUTH_METHOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * With the client secret in the header `Authorization`
+   * (`client_secret_basic`).
+   *
+   * @generated from enum value: TOKEN_ENDPOINT_AUTH_METHOD_CLIENT_SECRET_BASIC = 1;
+   */
+  CLIENT_SECRET_BASIC = 1,
+
+  /**
+   * With the client secret in the body (`client_secret_post`).
+   *
+   * @generated from enum value: TOKEN_ENDPOINT_AUTH_METHOD_CLIENT_SECRET_POST = 2;
+   */
+  CLIENT_SECRET_POST = 2,
+}
+
+/**
+ * Describes the enum chainguard.platform.iam.v2.IdentityProvider.OIDC.TokenEndpointAuthMethod.
+ */
+export declare const IdentityProvider_OIDC_TokenEndpointAuthMethodSchema: GenEnum<IdentityProvider_OIDC_TokenEndpointAuthMethod>;
 
 /**
  * The settings of SCIM (RFC 7644), by which the directory of the organisation

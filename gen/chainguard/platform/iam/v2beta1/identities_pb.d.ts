@@ -919,6 +919,13 @@ export enum ServicePrincipal {
    * @generated from enum value: SERVICE_PRINCIPAL_SKILLS = 13;
    */
   SKILLS = 13,
+
+  /**
+   * The component named sandbox.
+   *
+   * @generated from enum value: SERVICE_PRINCIPAL_SANDBOX = 14;
+   */
+  SANDBOX = 14,
 }
 
 /**

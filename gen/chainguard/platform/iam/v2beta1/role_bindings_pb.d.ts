@@ -4,7 +4,7 @@
 
 // Identity and access management.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { EmptySchema, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UIDPFilter } from "../../common/uidp_pb.js";
@@ -72,6 +72,22 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2beta1.RoleB
    * @generated from field: string role_uid = 7;
    */
   roleUid: string;
+
+  /**
+   * Who manages the binding. A binding that a directory manages cannot be
+   * changed here.
+   *
+   * @generated from field: chainguard.platform.iam.v2beta1.ManagedBy managed_by = 8;
+   */
+  managedBy: ManagedBy;
+
+  /**
+   * The uid of the identity provider whose directory manages the binding. Empty
+   * for bindings that callers manage.
+   *
+   * @generated from field: string managed_by_uidp = 9;
+   */
+  managedByUidp: string;
 };
 
 /**
@@ -469,6 +485,39 @@ export declare type BatchCreateRoleBindingsResponse = Message<"chainguard.platfo
  * Use `create(BatchCreateRoleBindingsResponseSchema)` to create a new message.
  */
 export declare const BatchCreateRoleBindingsResponseSchema: GenMessage<BatchCreateRoleBindingsResponse>;
+
+/**
+ * Who manages a role binding.
+ *
+ * @generated from enum chainguard.platform.iam.v2beta1.ManagedBy
+ */
+export enum ManagedBy {
+  /**
+   * Never returned.
+   *
+   * @generated from enum value: MANAGED_BY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Callers of this service.
+   *
+   * @generated from enum value: MANAGED_BY_MANUAL = 1;
+   */
+  MANUAL = 1,
+
+  /**
+   * The directory of an identity provider, by SCIM (RFC 7644).
+   *
+   * @generated from enum value: MANAGED_BY_SCIM = 2;
+   */
+  SCIM = 2,
+}
+
+/**
+ * Describes the enum chainguard.platform.iam.v2beta1.ManagedBy.
+ */
+export declare const ManagedBySchema: GenEnum<ManagedBy>;
 
 /**
  * Manages role bindings: each grants an identity a role in a group and its

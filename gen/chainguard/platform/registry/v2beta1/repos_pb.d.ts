@@ -236,6 +236,35 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.v2beta
    * @generated from field: chainguard.platform.registry.v2beta1.CustomOverlay.Certificates certificates = 5;
    */
   certificates?: CustomOverlay_Certificates | undefined;
+
+  /**
+   * Whether images get an entrypoint that makes the checks and then starts the
+   * image's own program.
+   *
+   * @generated from field: bool guarded_entrypoint = 6;
+   */
+  guardedEntrypoint: boolean;
+
+  /**
+   * The checks before that program is started: at most 32.
+   *
+   * @generated from field: repeated chainguard.platform.registry.v2beta1.CustomOverlay.Preflight preflight = 7;
+   */
+  preflight: CustomOverlay_Preflight[];
+
+  /**
+   * The command that images run instead of their own.
+   *
+   * @generated from field: chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride command_override = 8;
+   */
+  commandOverride?: CustomOverlay_CommandOverride | undefined;
+
+  /**
+   * What happens if the guarded entrypoint itself fails.
+   *
+   * @generated from field: chainguard.platform.registry.v2beta1.CustomOverlay.FailMode fail_mode = 9;
+   */
+  failMode: CustomOverlay_FailMode;
 };
 
 /**
@@ -486,6 +515,189 @@ export declare type CustomOverlay_Certificates_AdditionalEntry = Message<"chaing
 export declare const CustomOverlay_Certificates_AdditionalEntrySchema: GenMessage<CustomOverlay_Certificates_AdditionalEntry>;
 
 /**
+ * A check before the image's own program is started.
+ *
+ * @generated from message chainguard.platform.registry.v2beta1.CustomOverlay.Preflight
+ */
+export declare type CustomOverlay_Preflight = Message<"chainguard.platform.registry.v2beta1.CustomOverlay.Preflight"> & {
+  /**
+   * The address that must accept a TCP connection: a host and a port, such as
+   * `db:5432`. Either this or a path is required.
+   *
+   * @generated from field: string tcp = 1;
+   */
+  tcp: string;
+
+  /**
+   * The absolute path that must exist.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * How long to try, such as `30s`. Empty: as the builder of the image says.
+   *
+   * @generated from field: string timeout = 3;
+   */
+  timeout: string;
+
+  /**
+   * How long to wait between two attempts, such as `500ms`. Empty: as the
+   * builder of the image says.
+   *
+   * @generated from field: string interval = 4;
+   */
+  interval: string;
+
+  /**
+   * What happens if the check fails.
+   *
+   * @generated from field: chainguard.platform.registry.v2beta1.CustomOverlay.Preflight.OnFailure on_failure = 5;
+   */
+  onFailure: CustomOverlay_Preflight_OnFailure;
+};
+
+/**
+ * Describes the message chainguard.platform.registry.v2beta1.CustomOverlay.Preflight.
+ * Use `create(CustomOverlay_PreflightSchema)` to create a new message.
+ */
+export declare const CustomOverlay_PreflightSchema: GenMessage<CustomOverlay_Preflight>;
+
+/**
+ * What happens if the check fails.
+ *
+ * @generated from enum chainguard.platform.registry.v2beta1.CustomOverlay.Preflight.OnFailure
+ */
+export enum CustomOverlay_Preflight_OnFailure {
+  /**
+   * Not specified: as the builder of the image says.
+   *
+   * @generated from enum value: ON_FAILURE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The program is not started.
+   *
+   * @generated from enum value: ON_FAILURE_FAIL = 1;
+   */
+  FAIL = 1,
+
+  /**
+   * The program is started nevertheless.
+   *
+   * @generated from enum value: ON_FAILURE_CONTINUE = 2;
+   */
+  CONTINUE = 2,
+}
+
+/**
+ * Describes the enum chainguard.platform.registry.v2beta1.CustomOverlay.Preflight.OnFailure.
+ */
+export declare const CustomOverlay_Preflight_OnFailureSchema: GenEnum<CustomOverlay_Preflight_OnFailure>;
+
+/**
+ * The command that images run instead of their own.
+ *
+ * @generated from message chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride
+ */
+export declare type CustomOverlay_CommandOverride = Message<"chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride"> & {
+  /**
+   * The program and its arguments. Required.
+   *
+   * @generated from field: repeated string command = 1;
+   */
+  command: string[];
+
+  /**
+   * How the command takes the place of the image's own.
+   *
+   * @generated from field: chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride.Mode mode = 2;
+   */
+  mode: CustomOverlay_CommandOverride_Mode;
+};
+
+/**
+ * Describes the message chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride.
+ * Use `create(CustomOverlay_CommandOverrideSchema)` to create a new message.
+ */
+export declare const CustomOverlay_CommandOverrideSchema: GenMessage<CustomOverlay_CommandOverride>;
+
+/**
+ * How the command takes the place of the image's own.
+ *
+ * @generated from enum chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride.Mode
+ */
+export enum CustomOverlay_CommandOverride_Mode {
+  /**
+   * Not specified: as the builder of the image says.
+   *
+   * @generated from enum value: MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It takes the place of the default arguments.
+   *
+   * @generated from enum value: MODE_DEFAULT = 1;
+   */
+  DEFAULT = 1,
+
+  /**
+   * It stands before the image's own.
+   *
+   * @generated from enum value: MODE_PREPEND = 2;
+   */
+  PREPEND = 2,
+
+  /**
+   * It takes the place of the image's own, which nobody can change.
+   *
+   * @generated from enum value: MODE_OVERRIDE = 3;
+   */
+  OVERRIDE = 3,
+}
+
+/**
+ * Describes the enum chainguard.platform.registry.v2beta1.CustomOverlay.CommandOverride.Mode.
+ */
+export declare const CustomOverlay_CommandOverride_ModeSchema: GenEnum<CustomOverlay_CommandOverride_Mode>;
+
+/**
+ * What happens if the guarded entrypoint itself fails.
+ *
+ * @generated from enum chainguard.platform.registry.v2beta1.CustomOverlay.FailMode
+ */
+export enum CustomOverlay_FailMode {
+  /**
+   * Not specified: as the builder of the image says.
+   *
+   * @generated from enum value: FAIL_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The program of the image is not started.
+   *
+   * @generated from enum value: FAIL_MODE_CLOSED = 1;
+   */
+  CLOSED = 1,
+
+  /**
+   * The program of the image is started.
+   *
+   * @generated from enum value: FAIL_MODE_OPEN = 2;
+   */
+  OPEN = 2,
+}
+
+/**
+ * Describes the enum chainguard.platform.registry.v2beta1.CustomOverlay.FailMode.
+ */
+export declare const CustomOverlay_FailModeSchema: GenEnum<CustomOverlay_FailMode>;
+
+/**
  * The request of GetRepo.
  *
  * @generated from message chainguard.platform.registry.v2beta1.GetRepoRequest
@@ -579,6 +791,58 @@ export declare type UpdateRepoRequest = Message<"chainguard.platform.registry.v2
  * Use `create(UpdateRepoRequestSchema)` to create a new message.
  */
 export declare const UpdateRepoRequestSchema: GenMessage<UpdateRepoRequest>;
+
+/**
+ * The request of ListCatalogImages.
+ *
+ * @generated from message chainguard.platform.registry.v2beta1.ListCatalogImagesRequest
+ */
+export declare type ListCatalogImagesRequest = Message<"chainguard.platform.registry.v2beta1.ListCatalogImagesRequest"> & {
+  /**
+   * Only repositories with exactly this name.
+   *
+   * @generated from field: optional string name = 1;
+   */
+  name?: string | undefined;
+
+  /**
+   * The maximum number of repositories on a page: 50 by default, 200 at most.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * A field, optionally followed by ` asc` or ` desc`: `name` (the default), `uid`, `created_at`
+   * or `updated_at`.
+   *
+   * @generated from field: string order_by = 4;
+   */
+  orderBy: string;
+
+  /**
+   * The number of repositories to skip. If it is repeated with a page token, it is
+   * not applied again.
+   *
+   * @generated from field: int32 skip = 5;
+   */
+  skip: number;
+};
+
+/**
+ * Describes the message chainguard.platform.registry.v2beta1.ListCatalogImagesRequest.
+ * Use `create(ListCatalogImagesRequestSchema)` to create a new message.
+ */
+export declare const ListCatalogImagesRequestSchema: GenMessage<ListCatalogImagesRequest>;
 
 /**
  * The request of ListRepos.
@@ -877,6 +1141,18 @@ export declare const ReposService: GenService<{
   listRepos: {
     methodKind: "unary";
     input: typeof ListReposRequestSchema;
+    output: typeof ListReposResponseSchema;
+  },
+  /**
+   * Lists the repositories of the catalogue, in pages: those of the group that
+   * the operator has chosen, without how they are copied and what is added to
+   * them. Empty if there is no such group.
+   *
+   * @generated from rpc chainguard.platform.registry.v2beta1.ReposService.ListCatalogImages
+   */
+  listCatalogImages: {
+    methodKind: "unary";
+    input: typeof ListCatalogImagesRequestSchema;
     output: typeof ListReposResponseSchema;
   },
   /**

@@ -198,6 +198,15 @@ export declare type ListTagsRequest = Message<"chainguard.platform.registry.v2be
   digest: string;
 
   /**
+   * Whether to list tags of packages built from a state of a version control
+   * system as well. Their versions have one of the suffixes `_cvs`, `_svn`,
+   * `_git` and `_hg`, such as `3.14.7_git20260914`.
+   *
+   * @generated from field: bool include_vcs_snapshots = 8;
+   */
+  includeVcsSnapshots: boolean;
+
+  /**
    * The maximum number of tags on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 10;
@@ -294,8 +303,9 @@ export declare const TagsService: GenService<{
     output: typeof TagSchema;
   },
   /**
-   * Lists the tags that the caller may see, in pages. Tags of referrers, dates
-   * and package builds are left out unless the request includes them.
+   * Lists the tags that the caller may see, in pages. Tags of referrers, dates,
+   * package builds and snapshots are left out unless the request includes them.
+   * A tag that is several of these is listed only if each is included.
    *
    * @generated from rpc chainguard.platform.registry.v2beta1.TagsService.ListTags
    */

@@ -337,6 +337,14 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
      */
     value: AdvisoryEvent_Patched;
     case: "patched";
+  } | {
+    /**
+     * The component was found at another path.
+     *
+     * @generated from field: chainguard.platform.vulnerabilities.v2.AdvisoryEvent.ComponentLocationChanged component_location_changed = 18;
+     */
+    value: AdvisoryEvent_ComponentLocationChanged;
+    case: "componentLocationChanged";
   } | { case: undefined; value?: undefined };
 };
 
@@ -779,6 +787,40 @@ export declare type AdvisoryEvent_Patched = Message<"chainguard.platform.vulnera
 export declare const AdvisoryEvent_PatchedSchema: GenMessage<AdvisoryEvent_Patched>;
 
 /**
+ * The component was found at another path.
+ *
+ * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.ComponentLocationChanged
+ */
+export declare type AdvisoryEvent_ComponentLocationChanged = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent.ComponentLocationChanged"> & {
+  /**
+   * The previous path of the component in the artifact.
+   *
+   * @generated from field: string previous_location = 1;
+   */
+  previousLocation: string;
+
+  /**
+   * The new path of the component.
+   *
+   * @generated from field: string new_location = 2;
+   */
+  newLocation: string;
+
+  /**
+   * A note.
+   *
+   * @generated from field: string note = 3;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.ComponentLocationChanged.
+ * Use `create(AdvisoryEvent_ComponentLocationChangedSchema)` to create a new message.
+ */
+export declare const AdvisoryEvent_ComponentLocationChangedSchema: GenMessage<AdvisoryEvent_ComponentLocationChanged>;
+
+/**
  * The request of GetAdvisory.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.GetAdvisoryRequest
@@ -1130,6 +1172,13 @@ export enum EventTypeFilter {
    * @generated from enum value: EVENT_TYPE_FILTER_PATCHED = 8;
    */
   PATCHED = 8,
+
+  /**
+   * The component was found at another path.
+   *
+   * @generated from enum value: EVENT_TYPE_FILTER_COMPONENT_LOCATION_CHANGED = 9;
+   */
+  COMPONENT_LOCATION_CHANGED = 9,
 }
 
 /**
