@@ -100,6 +100,7 @@ async function fill(store: Store): Promise<void> {
     await tx.table(identityProviderKind).insert({
       ...{ uid: provider, groupUid: root, name: "provider", description: "", defaultRole: viewer },
       oidc: { issuer: "https://login.example", clientId: "id" },
+      lacksDefaultRole: false,
       sealedSecret: "",
       scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
       ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },

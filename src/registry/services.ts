@@ -78,6 +78,7 @@ export const unavailableRegistryV1 = {
   getHelm: NO_CHARTS,
   getChart: NO_CHARTS,
   listChartsByImageRepo: NO_CHARTS,
+  listChartImageBindings: NO_CHARTS,
   getVulnReport: NO_REPORTS,
   getPackageVersionMetadata: NO_LIFE_TIMES,
   listBuildReports: NO_BUILDS,

@@ -195,6 +195,7 @@ test("ListAccess lists the mappings of a person whom the caller knows, however m
     await tx.table(identityProviderKind).insert({
       ...{ uid: provider, groupUid: last, name: "provider", description: "", defaultRole: viewer },
       oidc: { issuer: "https://acme.example", clientId: "acme" },
+      lacksDefaultRole: false,
       sealedSecret: "",
       scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
       createTimeMs: 1_000,

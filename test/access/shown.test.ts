@@ -44,6 +44,7 @@ before(async () => {
     await tx.table(identityProviderKind).insert({
       ...{ uid: provider, groupUid: root, name: "provider", description: "", defaultRole: viewer },
       oidc: { issuer: "https://acme.example", clientId: "acme" },
+      lacksDefaultRole: false,
       sealedSecret: "",
       scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
       createTimeMs: 1_000,

@@ -121,6 +121,7 @@ async function fill(tx: Tx, uids: typeof a, name: string): Promise<void> {
   await tx.table(identityProviderKind).insert({
     ...{ uid: provider, groupUid: root, name: `ac ${name} provider`, description: "", defaultRole: uids.role },
     oidc: { issuer: `https://${name}.example`, clientId: name },
+    lacksDefaultRole: false,
     sealedSecret: "",
     scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
     ...TIMES,

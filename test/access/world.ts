@@ -157,6 +157,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     await tx.table(identityProviderKind).insert({
       ...{ uid, groupUid: root, name: provider.name, description: "", defaultRole: provider.role },
       oidc: { issuer: "https://login.example", clientId: "id" },
+      lacksDefaultRole: false,
       sealedSecret: "",
       scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
       ...{ createTimeMs: START_MS, updateTimeMs: START_MS },

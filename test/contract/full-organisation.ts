@@ -100,7 +100,14 @@ export async function fillOrganisation(
   await many(count("providers"), (tx, n) =>
     tx.table(identityProviderKind).insert({
       uid: randomIds.newUid(top),
-      ...{ groupUid: top, name: `provider ${n}`, description: "", defaultRole: role, sealedSecret: "" },
+      ...{
+        groupUid: top,
+        name: `provider ${n}`,
+        description: "",
+        defaultRole: role,
+        lacksDefaultRole: false,
+        sealedSecret: "",
+      },
       oidc: { issuer: `https://login-${n}.example` },
       scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
       ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },

@@ -40,7 +40,14 @@ export async function createKnownCaller(world: ExchangeWorld, organisation: stri
     const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
     const oidc = { issuer, clientId: CLIENT, groupsClaim: "", additionalScopes: [] };
     const scim = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" };
-    const labels = { name: "login", description: "", groupUid: organisation, defaultRole: viewer, sealedSecret: "" };
+    const labels = {
+      name: "login",
+      description: "",
+      groupUid: organisation,
+      defaultRole: viewer,
+      lacksDefaultRole: false,
+      sealedSecret: "",
+    };
     await tx.table(identityProviderKind).insert({ uid: provider, ...labels, oidc, scim, ...times });
     const uid = providerPersonUid(provider, issuer, subject);
     await tx.table(identityKind).insert(identityRow(uid, { issuer, subject, providerUid: provider }));

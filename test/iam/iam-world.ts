@@ -99,6 +99,7 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
         roleUid,
         automatic: false,
         accepted: false,
+        managedByUid: null,
         pending: false,
         ...times,
       };

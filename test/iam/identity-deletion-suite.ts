@@ -159,7 +159,14 @@ export function identityDeletionSuite(name: string): void {
         await tx.table(identityProviderKind).insert({
           uid: provider,
           groupUid: root,
-          ...{ name: "login", description: "", defaultRole: viewer, sealedSecret: "", oidc: {} },
+          ...{
+            name: "login",
+            description: "",
+            defaultRole: viewer,
+            lacksDefaultRole: false,
+            sealedSecret: "",
+            oidc: {},
+          },
           scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
           ...{ createTimeMs: 1, updateTimeMs: 1 },
         });

@@ -87,6 +87,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     ...labels,
     defaultRole: role,
     oidc: { issuer: "https://login.example", clientId: text, groupsClaim: text, additionalScopes: [text] },
+    lacksDefaultRole: false,
     sealedSecret: "",
     scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
   });

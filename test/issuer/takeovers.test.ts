@@ -263,6 +263,7 @@ describe("tokens of this service", () => {
         description: "",
         defaultRole: role,
         oidc,
+        lacksDefaultRole: false,
         sealedSecret: "",
         scim,
       };

@@ -155,6 +155,7 @@ test("a first push needs the right to create repos, a later one does not", async
     roleUid: role,
     automatic: false,
     accepted: false,
+    managedByUid: null,
     pending: false,
   };
   await world.write(async (tx) => {

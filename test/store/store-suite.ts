@@ -366,7 +366,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         for (const i of [1, 2, 3, 4]) {
           await tx.table(identityProviderKind).insert({
             ...{ uid: childUid(root, i), groupUid: root, name: "", description: "", defaultRole },
-            ...{ oidc: {}, sealedSecret: "", createTimeMs: 1, updateTimeMs: i * 10 },
+            ...{ oidc: {}, lacksDefaultRole: false, sealedSecret: "", createTimeMs: 1, updateTimeMs: i * 10 },
             scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
           });
         }

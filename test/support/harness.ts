@@ -108,6 +108,7 @@ export async function startHarness(
           roleUid: builtinRoleUid(role),
           automatic: false,
           accepted: false,
+          managedByUid: null,
           pending: false,
           createTimeMs: clock(),
           updateTimeMs: clock(),

@@ -79,6 +79,7 @@ export function bindingRow(uid: string, identityUid: string, roleUid: string, va
     automatic: false,
     accepted: false,
     pending: false,
+    managedByUid: null,
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
     ...values,

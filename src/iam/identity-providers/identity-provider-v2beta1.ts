@@ -80,6 +80,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         ...values,
         oidc: oidcToJson(oidc),
         sealedSecret: await sealSecret(tx, uid, oidc.clientSecret),
+        lacksDefaultRole: false,
         scim: noScim,
         createTimeMs: startMs,
         updateTimeMs: startMs,

@@ -95,6 +95,7 @@ export async function insertBinding(
     automatic: false,
     accepted: false,
     pending: false,
+    managedByUid: null,
     ...origin,
     createTimeMs: nowMs,
     updateTimeMs: nowMs,

@@ -109,6 +109,8 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
       },
     }),
 
+    listCatalogImages: () => ({}),
+
     getRepoReadme: ({ uid }, { tx }) => getResource(tx, repos, uid, readmeToProto),
 
     async updateRepoReadme({ repoReadme, updateMask }, { tx, startMs }) {

@@ -30,10 +30,13 @@ const declared = declareKind({
     rootUid: c.str("root_uid").notNull(),
     name: c.str("name").notNull(),
     description: c.str("description").notNull(),
+    /** The role that it has, or that it last had: servers of version 1.11 need one. */
     defaultRole: c
       .str("default_role")
       .notNull()
       .references(() => t.roles.uid),
+    /** Whether it has no default role. */
+    lacksDefaultRole: c.bool("lacks_default_role").notNull().default(false),
     /** The JSON of its OIDC message, without the secret. */
     oidc: c.json<object>("oidc").notNull(),
     /** The client secret, sealed; empty where there is none. */

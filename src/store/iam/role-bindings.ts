@@ -95,6 +95,8 @@ const declared = declareKind({
      * but adds nothing to lists over all groups.
      */
     pending: c.bool("pending").notNull().default(false),
+    /** The uid of the identity provider whose directory manages it; null where callers do. */
+    managedByUid: c.str("managed_by_uid"),
     createTimeMs: c.long("create_time_ms").notNull(),
     updateTimeMs: c.long("update_time_ms").notNull(),
   }),
@@ -113,6 +115,7 @@ const declared = declareKind({
       where: (identityUid) => sql`${identityUid} like '%/%'`,
       remedy: (uid) => `arbor admin unbind ${uid}`,
     },
+    managedByUid: { to: "identityProviders" },
   },
   quota: "bindings",
   sorts: byCreation,

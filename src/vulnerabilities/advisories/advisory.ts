@@ -85,6 +85,7 @@ const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, Ev
   fixNotPlanned: EventTypeFilter.FIX_NOT_PLANNED,
   pendingUpstreamFix: EventTypeFilter.PENDING_UPSTREAM_FIX,
   patched: EventTypeFilter.PATCHED,
+  componentLocationChanged: EventTypeFilter.COMPONENT_LOCATION_CHANGED,
 };
 
 /**

@@ -56,7 +56,14 @@ export async function serveLog(
         await tx.table(groupKind).insert(groupRow(groupUid));
       await tx.table(roleBindingKind).insert({
         ...{ uid: randomIds.newUid(groupUid), groupUid, identityUid, roleUid },
-        ...{ automatic: false, accepted: false, pending: false, createTimeMs: 1_000, updateTimeMs: 1_000 },
+        ...{
+          automatic: false,
+          accepted: false,
+          managedByUid: null,
+          pending: false,
+          createTimeMs: 1_000,
+          updateTimeMs: 1_000,
+        },
       });
     }
   });

@@ -168,6 +168,7 @@ export function eventsSuite(): void {
           roleUid,
           automatic: false,
           accepted: false,
+          managedByUid: null,
           pending: false,
           createTimeMs: 1,
           updateTimeMs: 1,

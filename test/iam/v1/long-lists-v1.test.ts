@@ -38,7 +38,17 @@ async function each(parent: string, insert: (uid: string) => unknown): Promise<s
 }
 
 const provider = (uid: string, groupUid: string) => ({
-  ...{ uid, groupUid, name: "p", description: "", defaultRole: roleUid, oidc: {}, sealedSecret: "", scim: noScim },
+  ...{
+    uid,
+    groupUid,
+    name: "p",
+    description: "",
+    defaultRole: roleUid,
+    oidc: {},
+    lacksDefaultRole: false,
+    sealedSecret: "",
+    scim: noScim,
+  },
   ...times,
 });
 

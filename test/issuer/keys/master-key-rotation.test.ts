@@ -63,7 +63,9 @@ async function fillDirectory(): Promise<string> {
         scim: noScim,
       };
       const oidc = { issuer: "https://issuer.example", clientId: "x", additionalScopes: [], groupsClaim: "" };
-      await tx.table(identityProviderKind).insert({ ...values, oidc, sealedSecret, createTimeMs: 1, updateTimeMs: 1 });
+      await tx
+        .table(identityProviderKind)
+        .insert({ ...values, oidc, lacksDefaultRole: false, sealedSecret, createTimeMs: 1, updateTimeMs: 1 });
     }
     for (let i = 0; i < LOGINS; i++) await tickets.put(tx, "code", `secret ${i}`, {} as never, Date.now() + 3_600_000);
   });

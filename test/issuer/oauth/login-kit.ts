@@ -172,6 +172,7 @@ export async function startLogin(
           description: "",
           defaultRole: builtinRoleUid("viewer"),
           oidc: { issuer, clientId, additionalScopes: ["groups"], groupsClaim: "groups" },
+          lacksDefaultRole: false,
           sealedSecret,
           scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
           ...times,

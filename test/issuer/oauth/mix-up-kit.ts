@@ -90,6 +90,7 @@ export async function startAttacker(): Promise<Attacker> {
           description: "",
           defaultRole: builtinRoleUid("viewer"),
           oidc: { issuer: attacker.issuer, clientId: "arbor", pkceEnabled: true },
+          lacksDefaultRole: false,
           sealedSecret: "",
           scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
           createTimeMs: nowMs,

@@ -82,6 +82,7 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
   await tx.table(roleKind).insert(roleRow(rootUid(0x42)));
   await tx.table(identityProviderKind).insert({
     ...{ uid: provider, groupUid: root, name: "idp", description: "", defaultRole: role, oidc: {} },
+    lacksDefaultRole: false,
     sealedSecret: masterKey.seal(Buffer.from("secret"), formatSecretContext(provider)),
     ...{ scim: noScim, ...times },
   });

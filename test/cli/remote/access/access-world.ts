@@ -27,7 +27,9 @@ export async function startAccessWorld(): Promise<AccessWorld> {
     const nowMs = Date.now();
     const row = { uid, groupUid, identityUid, roleUid: builtinRoleUid(role), createTimeMs: nowMs, updateTimeMs: nowMs };
     await service.app.installation.store.write((tx) =>
-      tx.table(roleBindingKind).insert({ ...row, automatic: false, accepted: true, pending: false }),
+      tx
+        .table(roleBindingKind)
+        .insert({ ...row, automatic: false, accepted: true, managedByUid: null, pending: false }),
     );
     return uid;
   };

@@ -26,7 +26,15 @@ after(() => world?.stop());
 async function join(identityUid: string, groupUid: string): Promise<void> {
   const nowMs = Date.now();
   const uid = randomIds.newUid(groupUid);
-  const row = { uid, groupUid, identityUid, roleUid: builtinRoleUid("viewer"), automatic: false, pending: false };
+  const row = {
+    uid,
+    groupUid,
+    identityUid,
+    roleUid: builtinRoleUid("viewer"),
+    automatic: false,
+    managedByUid: null,
+    pending: false,
+  };
   await world.service.app.installation.store.write((tx) =>
     tx.table(roleBindingKind).insert({ ...row, accepted: true, createTimeMs: nowMs, updateTimeMs: nowMs }),
   );
