@@ -45,6 +45,13 @@ const full = {
       additional: [{ name: "ca.pem", content: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----" }],
       providers: ["ca-certificates"],
     },
+    guardedEntrypoint: true,
+    preflight: [
+      { tcp: "db:5432", path: "", timeout: "1m30s", interval: "500ms", onFailure: "ON_FAILURE_CONTINUE" },
+      { tcp: "", path: "/var/run/ready", timeout: "", interval: "", onFailure: "ON_FAILURE_FAIL" },
+    ],
+    commandOverride: { command: ["sh", "-c", "a\nb"], mode: "MODE_PREPEND" },
+    failMode: "FAIL_MODE_OPEN",
   },
 };
 
@@ -89,6 +96,23 @@ describe("a repo", () => {
   });
 
   const overlay = "customOverlay";
+  const isAddress = ".tcp must be a host and a port, such as db:5432";
+  const isDuration = "must be a duration such as 30s or 500ms, more than zero and at most an hour";
+  const preflights: readonly (readonly [object, string])[] = [
+    [{}, " must have either tcp or path"],
+    [{ tcp: "db:1", path: "/x" }, " must have either tcp or path"],
+    ...["db", "db:0", "db:65536", ":1", "http://db:1", "db:1/x", "a b:1", "[::1]", "-x:1"].map(
+      (tcp) => [{ tcp }, isAddress] as const,
+    ),
+    ...["x", "./x", "/a\nb", `/${"x".repeat(512)}`].map(
+      (path) => [{ path }, ".path must be an absolute path of at most 512 characters"] as const,
+    ),
+    ...["30", "0s", "-1s", "1h0.000001s", "s", "1d", "1 s"].map(
+      (timeout) => [{ path: "/x", timeout }, `.timeout ${isDuration}`] as const,
+    ),
+    [{ path: "/x", interval: "soon" }, `.interval ${isDuration}`],
+    [{ path: "/x", onFailure: 3 }, ".onFailure must be a value that the API knows"],
+  ];
   const large = { C: "x".repeat(65_536), D: "y".repeat(65_536) };
   const rules: readonly { body: object; broken: readonly [string, string] }[] = [
     { body: { description: "a\nb" }, broken: ["description", "description must not contain control characters"] },
@@ -171,12 +195,56 @@ describe("a repo", () => {
         "customOverlay.certificates.additional must each have the name of a file and a certificate in PEM",
       ],
     },
+    ...preflights.map(([preflight, rule]) => ({
+      body: { customOverlay: { preflight: [{ path: "/x" }, preflight] } },
+      broken: [overlay, `customOverlay.preflight[1]${rule}`] as const,
+    })),
+    {
+      body: { customOverlay: { preflight: Array.from({ length: 33 }, () => ({ path: "/x" })) } },
+      broken: [overlay, "customOverlay.preflight must be at most 32"],
+    },
+    {
+      body: { customOverlay: { commandOverride: {} } },
+      broken: [overlay, "customOverlay.commandOverride.command is required"],
+    },
+    {
+      body: { customOverlay: { commandOverride: { command: ["sh", ""] } } },
+      broken: [overlay, "customOverlay.commandOverride.command must each be a word without control characters"],
+    },
+    {
+      body: { customOverlay: { commandOverride: { command: ["sh", "x".repeat(32_768)] } } },
+      broken: [overlay, "customOverlay.commandOverride.command must be at most 32768 characters together"],
+    },
+    {
+      body: { customOverlay: { commandOverride: { command: ["sh"], mode: 4 } } },
+      broken: [overlay, "customOverlay.commandOverride.mode must be a value that the API knows"],
+    },
+    {
+      body: { customOverlay: { failMode: 3 } },
+      broken: [overlay, "customOverlay.failMode must be a value that the API knows"],
+    },
     { body: { sync_config: {} }, broken: ["sync_config", "sync_config.source is required"] },
   ];
   for (const { body, broken } of rules) {
-    it(`with ${JSON.stringify(body).slice(0, 60)} is rejected, new or changed`, async () => {
+    it(`with ${JSON.stringify(body).slice(0, 80)} is rejected, new or changed`, async () => {
       assert.deepEqual((await world.call("POST", `/repos/${world.root}`, fresh(body))).outcome, invalid(broken));
       assert.deepEqual((await patch(await world.repo(fresh()), body)).outcome, invalid(broken));
+    });
+  }
+
+  for (const preflight of [
+    { tcp: "[::1]:65535", timeout: "1h" },
+    { tcp: "10.0.0.1:1", timeout: "0.5s", interval: "1ns" },
+    { tcp: "db.acme_1.example:80", timeout: ".5m", interval: "10µs" },
+    { path: "/", timeout: "59m60s" },
+  ]) {
+    it(`may check ${JSON.stringify(preflight)} before its program`, async () => {
+      const { status, text } = await world.call(
+        "POST",
+        `/repos/${world.root}`,
+        fresh({ customOverlay: { preflight: [preflight] } }),
+      );
+      assert.equal(status, 200, text);
     });
   }
 

@@ -1,11 +1,14 @@
 // The rules for the fields of repos and tags. The builders of images read these fields, so a value that a builder
 // would reject is rejected here.
 
-import { toJsonString } from "@bufbuild/protobuf";
+import { type JsonValue, toJson, toJsonString } from "@bufbuild/protobuf";
 import {
   CatalogTier,
+  CustomOverlay_CommandOverride_Mode as CommandMode,
   type CustomOverlay,
   CustomOverlaySchema,
+  CustomOverlay_FailMode as FailMode,
+  CustomOverlay_Preflight_OnFailure as OnFailure,
   type SyncConfig,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { type BrokenRule, breakRule } from "../../kernel/errors.js";
@@ -27,10 +30,21 @@ const MAX_LIST = 32 * 1024;
 const MAX_OVERLAY = 256 * 1024;
 /** The largest id of a user or a group. */
 const MAX_ID = 2 ** 31 - 1;
+/** The largest number of checks before the program of an image. */
+const MAX_PREFLIGHTS = 32;
+/** How long a check may take, in nanoseconds: an hour. */
+const MAX_CHECK_NS = 3600e9;
 
 const ALIAS = /^[a-zA-Z0-9_.\-/]*[a-zA-Z0-9_.-]:[a-zA-Z0-9_.-]+$/;
 const PEM = /-----BEGIN [A-Z0-9 ]+-----[^-]+-----END [A-Z0-9 ]+-----/;
 const BUNDLES = ["application", "base", "byol", "ai", "ai-gpu", "featured", "fips", "commercial", "emeritoss"];
+const ADDRESS = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9._-]{0,252})|\[[0-9a-fA-F:.]{2,45}\]):([1-9][0-9]{0,4})$/;
+// As Go reads durations, without a sign: a sum of decimal numbers with units.
+const DURATION = /^(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const DURATION_PART = /([0-9.]+)(ns|us|µs|μs|ms|s|m|h)/g;
+const NANOSECONDS: Readonly<Record<string, number>> = {
+  ...{ ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 },
+};
 const RESERVED_VARIABLE = "CHAINGUARD_";
 const RESERVED_ANNOTATIONS = ["dev.chainguard.", "org.opencontainers."];
 
@@ -89,9 +103,26 @@ export const isOverlay: FieldRule = (value, field) => {
         : undefined,
     ) ??
     findAccountsFault(overlay.accounts, `${field}.accounts`) ??
-    findCertificatesFault(overlay.certificates, `${field}.certificates`)
+    findCertificatesFault(overlay.certificates, `${field}.certificates`) ??
+    findPreflightFault(overlay.preflight, `${field}.preflight`) ??
+    findCommandFault(overlay.commandOverride, `${field}.commandOverride`) ??
+    findEnumFault(FailMode, overlay.failMode, `${field}.failMode`)
   );
 };
+
+/** The rule for overlays of their own, which must add something. */
+export const isWholeOverlay: FieldRule = (value, field) => {
+  if (value === undefined) return breakRule(field, "is required");
+  return addsNothing(value as CustomOverlay) ? breakRule(field, "must add something") : isOverlay(value, field);
+};
+
+/** Whether an overlay has nothing but empty fields. */
+export function addsNothing(overlay: CustomOverlay): boolean {
+  // Fields without a value are not in the JSON, but messages with nothing in them are.
+  const isEmpty = (json: JsonValue): boolean =>
+    typeof json === "object" && json !== null && Object.values(json).every(isEmpty);
+  return isEmpty(toJson(CustomOverlaySchema, overlay));
+}
 
 function findContentsFault(contents: CustomOverlay["contents"], field: string): BrokenRule | undefined {
   if (contents === undefined) return undefined;
@@ -132,6 +163,58 @@ function findCertificatesFault(certificates: CustomOverlay["certificates"], fiel
     findFilesFault(additional, `${field}.additional`, "a certificate") ??
     findListFault(providers, `${field}.providers`, isWord, "must each be the name of a package")
   );
+}
+
+function findPreflightFault(checks: CustomOverlay["preflight"], field: string): BrokenRule | undefined {
+  if (checks.length > MAX_PREFLIGHTS) return breakRule(field, `must be at most ${MAX_PREFLIGHTS}`);
+  for (const [i, { tcp, path, timeout, interval, onFailure }] of checks.entries()) {
+    const at = `${field}[${i}]`;
+    if ((tcp === "") === (path === "")) return breakRule(at, "must have either tcp or path");
+    if (tcp !== "" && !isAddress(tcp)) return breakRule(`${at}.tcp`, "must be a host and a port, such as db:5432");
+    if (path !== "" && !(path.startsWith("/") && isWord(path)))
+      return breakRule(`${at}.path`, `must be an absolute path of at most ${MAX_TEXT} characters`);
+    const fault =
+      findDurationFault(timeout, `${at}.timeout`) ??
+      findDurationFault(interval, `${at}.interval`) ??
+      findEnumFault(OnFailure, onFailure, `${at}.onFailure`);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function findCommandFault(override: CustomOverlay["commandOverride"], field: string): BrokenRule | undefined {
+  if (override === undefined) return undefined;
+  const { command, mode } = override;
+  if (command.length === 0) return breakRule(`${field}.command`, "is required");
+  return (
+    findListFault(
+      command,
+      `${field}.command`,
+      (word) => word !== "" && isText(word),
+      "must each be a word without control characters",
+    ) ?? findEnumFault(CommandMode, mode, `${field}.mode`)
+  );
+}
+
+function findEnumFault(names: Readonly<Record<number, string>>, value: number, field: string): BrokenRule | undefined {
+  return names[value] === undefined ? breakRule(field, "must be a value that the API knows") : undefined;
+}
+
+function findDurationFault(text: string, field: string): BrokenRule | undefined {
+  if (text === "") return undefined;
+  const ns = text.length <= MAX_TEXT && DURATION.test(text) ? parseNanoseconds(text) : 0;
+  if (ns > 0 && ns <= MAX_CHECK_NS) return undefined;
+  return breakRule(field, "must be a duration such as 30s or 500ms, more than zero and at most an hour");
+}
+
+function parseNanoseconds(text: string): number {
+  const parts = [...text.matchAll(DURATION_PART)];
+  return parts.reduce((sum, [, number, unit = ""]) => sum + Number(number) * (NANOSECONDS[unit] ?? 0), 0);
+}
+
+function isAddress(text: string): boolean {
+  const port = ADDRESS.exec(text)?.[1];
+  return port !== undefined && Number(port) < 2 ** 16;
 }
 
 // The names become names of files in a fixed directory.

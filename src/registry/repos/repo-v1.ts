@@ -257,10 +257,15 @@ function overlayFromV1(overlay: CustomOverlay): MessageInitShape<typeof CustomOv
 }
 
 // The fields of overlays with the same names in both versions.
-function copyShared({ contents, environment, annotations, certificates }: CustomOverlay | CustomOverlayV2) {
+function copyShared(overlay: CustomOverlay | CustomOverlayV2) {
+  const { contents, environment, annotations, certificates } = overlay;
+  const { guardedEntrypoint, preflight, commandOverride, failMode } = overlay;
   return {
-    environment,
-    annotations,
+    ...{ environment, annotations, guardedEntrypoint, failMode },
+    preflight: preflight.map(({ tcp, path, timeout, interval, onFailure }) => ({
+      ...{ tcp, path, timeout, interval, onFailure },
+    })),
+    ...(commandOverride && { commandOverride: { command: commandOverride.command, mode: commandOverride.mode } }),
     ...(contents && {
       contents: {
         packages: contents.packages,

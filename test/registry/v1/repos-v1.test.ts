@@ -43,6 +43,13 @@ const overlay = {
     groups: [{ gid: 7, groupName: "apps", members: ["app"] }],
   },
   certificates: { additional: [{ name: "ca.pem", content: pem("CERTIFICATE") }], providers: ["ca-certificates"] },
+  guardedEntrypoint: true,
+  preflight: [
+    { tcp: "db:5432", path: "", timeout: "30s", interval: "500ms", onFailure: 1 },
+    { tcp: "", path: "/ready", timeout: "", interval: "", onFailure: 2 },
+  ],
+  commandOverride: { command: ["sh", "-c", "true"], mode: 3 },
+  failMode: 2,
 };
 
 /** A message as plain values, times and all that is empty left out. */
@@ -78,6 +85,11 @@ for (const name of wireNames) {
       );
       assert.equal(theirs.customOverlay?.accounts?.users[0]?.username, "app");
       assert.equal(theirs.customOverlay?.accounts?.groups[0]?.groupname, "apps");
+      for (const shown of [mine, theirs].map((one) => plain(one.customOverlay) as typeof overlay)) {
+        const { guardedEntrypoint, preflight, commandOverride, failMode } = shown;
+        const { guardedEntrypoint: a, preflight: b, commandOverride: c, failMode: d } = overlay;
+        assert.deepEqual([guardedEntrypoint, preflight, commandOverride, failMode], [a, b, c, d]);
+      }
       assert.equal((await wire.call(v2.getRepoReadme, { uid: mine.id })).content, "# Hello");
       await wire.call(v2.updateRepo, {
         repo: { uid: mine.id, description: "by v2" },
