@@ -38,6 +38,8 @@ import type { ServedService } from "../pipeline/method-table.js";
 import type { ResourceDefinition } from "../pipeline/resource/define.js";
 import type { ResourceDeps } from "../pipeline/resource/read.js";
 import { deployments } from "../registry/deployments/deployment.js";
+import { overlays, overlaysV2beta1 } from "../registry/overlays/overlay.js";
+import { overlayBindings, overlayBindingsV2beta1 } from "../registry/overlays/overlay-binding.js";
 import { repos } from "../registry/repos/repo.js";
 import { registrySettings } from "../registry/settings/settings-v1.js";
 import { tags } from "../registry/tags/tag.js";
@@ -75,6 +77,8 @@ export const servedKinds: readonly ServedKind[] = [
   { definition: tags },
   { definition: deployments },
   { definition: registrySettings },
+  { definition: overlays, serve: (deps) => [overlaysV2beta1(deps)] },
+  { definition: overlayBindings, serve: (deps) => [overlayBindingsV2beta1(deps)] },
   { definition: advisories, serve: (deps) => [advisoriesV2beta1(deps), advisoriesV1(deps)] },
   { definition: groups, serve: inBoth(groupsV2beta1, groupsV1) },
   { definition: identities, serve: inBoth(identitiesV2beta1, identitiesV1) },

@@ -3,7 +3,7 @@
 
 import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
 import { isJsonObject } from "../kernel/strict-json.js";
-import { findWellKnownName, getFieldsByName } from "./fields.js";
+import { findWellKnownName, getFieldsByName, isReplacedWhole } from "./fields.js";
 
 /** The result of {@link findMaskPaths}. */
 export interface MaskPaths {
@@ -21,8 +21,8 @@ export interface MaskPaths {
 const MAX_KEYS_LENGTH = 65_536;
 
 /**
- * Finds the paths of the leaves in `json`. Lists, maps, null, empty objects and well-known types are leaves, which are
- * replaced or cleared as a whole. Objects of Struct and Value are walked as messages are.
+ * Finds the paths of the leaves in `json`. Lists, maps, null, empty objects, well-known types and messages that are
+ * replaced as a whole are leaves, which are replaced or cleared as a whole. Objects of Struct and Value are walked as messages are.
  *
  * @param excluded paths that the URL sets, so that the body cannot change them
  */
@@ -50,7 +50,8 @@ export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: Read
       }
       const path = prefix + field.name;
       if (excluded.has(path)) continue;
-      const nested = field.fieldKind === "message" && findWellKnownName(field.message) === undefined;
+      const nested =
+        field.fieldKind === "message" && findWellKnownName(field.message) === undefined && !isReplacedWhole(field);
       if (nested && isJsonObject(member) && Object.keys(member).length > 0) walk(field.message, member, `${path}.`);
       else if (isFreeForm(field)) walkKeys(member, path, path);
       else paths.add(path);

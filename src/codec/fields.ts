@@ -45,6 +45,17 @@ export function getFieldsByName(desc: DescMessage): ReadonlyMap<string, DescFiel
   return map;
 }
 
+// Messages that updates replace as a whole, by their fields in version 2beta1.
+const replacedWhole = new Set([
+  "chainguard.platform.registry.v2beta1.Overlay.config",
+  "chainguard.platform.registry.v2beta1.OverlayBinding.tag_selector",
+]);
+
+/** Whether an update replaces the message in a field as a whole, so that masks name no field in it. */
+export function isReplacedWhole({ parent, name }: DescField): boolean {
+  return replacedWhole.has(`${parent.typeName.replace(".v2.", ".v2beta1.")}.${name}`);
+}
+
 /** Creates a function that creates empty messages of a type: copies of one, where no two of them would share a list. */
 export function emptyOf(desc: DescMessage): () => Message {
   const empty = create(desc);

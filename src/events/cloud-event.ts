@@ -60,7 +60,7 @@ interface StoredBody {
 interface EventType {
   /** The method of the stable version, which stands for changes that no method of the API makes. */
   stable: DescMethod | undefined;
-  /** The path of the collection in version 1. */
+  /** The path of the collection in version 1, or in version 2 where version 1 has none. */
   path: string;
 }
 
@@ -115,6 +115,9 @@ export function createCloudEvents({
     messages.set(method.output.typeName, method.output);
     if (typeName.includes(".v2.")) known.stable = method;
     else if (!/\.v\d/.test(typeName) && known.path === "") known.path = readCollection(method);
+  }
+  for (const known of byType.values()) {
+    if (known.path === "" && known.stable !== undefined) known.path = readCollection(known.stable);
   }
 
   function isEvent({ type }: Pick<EventRow, "type">): boolean {
@@ -199,7 +202,7 @@ function keepPublished({ fields }: DescMessage, shown: JsonFields): JsonFields {
   return kept;
 }
 
-// The path in version 1 without what follows the collection.
+// The path without what follows the collection.
 function readCollection(method: DescMethod): string {
   const { pattern } = readOption(method, http) ?? {};
   const path = pattern && "value" in pattern && typeof pattern.value === "string" ? pattern.value : "";
@@ -238,5 +241,7 @@ function groupOf(type: string, uid: string): string {
   if (/\.(?:group\.(?:created|updated)|account_associations\.\w+|terms\.accepted|registered)\.v1$/.test(type))
     return uid;
   if (/\.registry\.(?:tag\.\w+\.v1|push\.v1)$/.test(type)) return rootOf(uid);
-  return parentOf(uid) ?? "";
+  const parent = parentOf(uid) ?? "";
+  // A binding lies below a repo, which is no group.
+  return /\.registry\.overlay_binding\.\w+\.v1$/.test(type) ? (parentOf(parent) ?? "") : parent;
 }

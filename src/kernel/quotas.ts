@@ -29,6 +29,8 @@ export const quotas = {
   repos: { displayName: "repos", per: "organisation", limit: 10_000 },
   tags: { displayName: "tags", per: "organisation", limit: 1_000_000 },
   advisories: { displayName: "advisories", per: "organisation", limit: 100_000 },
+  overlays: { displayName: "overlays", per: "organisation", limit: 1_000 },
+  overlayBindings: { displayName: "overlay bindings", per: "organisation", limit: 10_000 },
 } as const satisfies Readonly<Record<string, QuotaDefinition>>;
 
 export type QuotaKind = keyof typeof quotas;

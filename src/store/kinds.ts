@@ -1,4 +1,4 @@
-// All kinds of resources, in the order of their numbers; the next is 14. The schema, lists, quotas, `arbor check` and `arbor copy`
+// All kinds of resources, in the order of their numbers; the next is 16. The schema, lists, quotas, `arbor check` and `arbor copy`
 // read this list.
 import { advisoryKind } from "./advisories/advisories.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
@@ -13,6 +13,8 @@ import { subscriptionKind } from "./iam/subscriptions.js";
 import type { DeclaredKind, Kind } from "./kind.js";
 import type { ListedTable } from "./lists/listed-table.js";
 import type { CountedQuota, ListedRow } from "./lists/resource.js";
+import { overlayBindingKind } from "./registry/overlay-bindings.js";
+import { overlayKind } from "./registry/overlays.js";
 import { repoKind } from "./registry/repos.js";
 import { tagKind } from "./registry/tags.js";
 
@@ -30,6 +32,8 @@ export const kinds: readonly (DeclaredKind & Kind<ListedTable<ListedRow, object>
   tagKind,
   advisoryKind,
   subscriptionKind,
+  overlayKind,
+  overlayBindingKind,
 ];
 
 /** The kinds that quotas limit, by the names of the quotas. */

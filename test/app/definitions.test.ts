@@ -405,6 +405,7 @@ it("the kinds that restrict the deletion of a group come in the order in which t
     restricting.map(({ plural }) => plural),
     [
       "repos",
+      "overlays",
       "advisories",
       "groups",
       "identities",

@@ -224,6 +224,40 @@ export function listStepsV2(v: string): readonly Step[] {
       tag: { name: "latest", digest: digests[1] },
     })),
     step("registry.V.TagsService/DeleteTag", "deleted", "registry.V.Tag", ({ tag }) => ({ uid: tag })),
+    step(
+      "registry.V.OverlaysService/CreateOverlay",
+      "created",
+      "registry.V.Overlay",
+      ({ team }) => ({ parent: team, overlay: { name: "tools", config: { contents: { packages: ["curl"] } } } }),
+      { keep: "overlay" },
+    ),
+    step("registry.V.OverlaysService/UpdateOverlay", "updated", "registry.V.Overlay", ({ overlay }) => ({
+      overlay: { uid: overlay, name: "more tools" },
+    })),
+    step(
+      "registry.V.OverlayBindingsService/CreateOverlayBinding",
+      "created",
+      "registry.V.OverlayBinding",
+      ({ repo, overlay }) => ({ parent: repo, overlay, tagSelector: { kind: "KIND_ALL" } }),
+      { keep: "overlayBinding" },
+    ),
+    step(
+      "registry.V.OverlayBindingsService/UpdateOverlayBinding",
+      "updated",
+      "registry.V.OverlayBinding",
+      ({ overlayBinding }) => ({
+        overlayBinding: { uid: overlayBinding, tagSelector: { kind: "KIND_EXACT", tags: ["latest"] } },
+      }),
+    ),
+    step(
+      "registry.V.OverlayBindingsService/DeleteOverlayBinding",
+      "deleted",
+      "registry.V.OverlayBinding",
+      ({ overlayBinding }) => ({ uid: overlayBinding }),
+    ),
+    step("registry.V.OverlaysService/DeleteOverlay", "deleted", "registry.V.Overlay", ({ overlay }) => ({
+      uid: overlay,
+    })),
     step("registry.V.ReposService/DeleteRepo", "deleted", "registry.V.Repo", ({ repo }) => ({ uid: repo })),
     ...["binding", "second"].map((name) =>
       step("iam.V.RoleBindingsService/DeleteRoleBinding", "deleted", "iam.V.RoleBinding", (made) => ({

@@ -136,7 +136,8 @@ const URL_RULE = "must be an http or https URL without path, query or user";
 const ORIGINS = "must be * or a comma-separated list of origins, such as https://app.example.org";
 const LIMITS =
   "must be limits such as roots=5,tags=2000000: whole numbers up to 2147483647 for roots, groups, identities, roles, " +
-  "bindings, identityBindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
+  "bindings, identityBindings, invites, providers, mappings, subscriptions, repos, tags, advisories, overlays, " +
+  "overlayBindings";
 const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
 
 const DURATION = "must be a number of s, m, h or d, such as 30d";

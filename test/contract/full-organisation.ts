@@ -10,11 +10,21 @@ import { identityProviderKind } from "../../src/store/iam/identity-providers.js"
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
 import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
+import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
+import { overlayKind } from "../../src/store/registry/overlays.js";
 import { repoKind } from "../../src/store/registry/repos.js";
 import type { Store } from "../../src/store/store.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { insertGroup, type Placed } from "../iam/populate.js";
-import { bindingRow, childUid, groupRow, identityRow, roleRow } from "../support/rows.js";
+import {
+  bindingRow,
+  childUid,
+  groupRow,
+  identityRow,
+  overlayBindingRow,
+  overlayRow,
+  roleRow,
+} from "../support/rows.js";
 import { createAdvisory, createTag } from "./registry-things.js";
 
 /** What is in the organisation that calls are about. */
@@ -132,6 +142,17 @@ export async function fillOrganisation(
     if (like) await tx.table(repoKind).insert({ ...like, uid: randomIds.newUid(top), name: `repo-${n}` });
   });
   await many(count("tags"), (tx, n) => createTag(tx, repo, `tag-${n}`));
+  const overlays: string[] = [];
+  await many(count("overlays"), (tx, n) => {
+    const uid = randomIds.newUid(top);
+    overlays.push(uid);
+    return tx.table(overlayKind).insert(overlayRow(uid, { name: `overlay ${n}` }));
+  });
+  await many(count("overlayBindings"), (tx, n) => {
+    const overlay = overlays[n % overlays.length] ?? "";
+    const row = overlayBindingRow(randomIds.newUid(repo), overlay, { tags: [`tag-${n}`] });
+    return tx.table(overlayBindingKind).insert(row);
+  });
   await many(count("advisories"), (tx, n) => createAdvisory(tx, top, `advisory-${n}`));
   return { placed, bound, people };
 }

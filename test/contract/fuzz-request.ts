@@ -120,6 +120,8 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
         return known.pick("identities", random) ?? organisation;
       case "subscription":
         return known.pick("subscriptions", random) ?? organisation;
+      case "overlay":
+        return known.pick("overlays", random) ?? organisation;
       // Without it the person is let in.
       case "identityId":
         return isWorkload ? somebody.identity : "";
@@ -239,6 +241,8 @@ function parameterValue(world: FuzzWorld, operation: PlacedOperation, name: stri
       return known.pick("identityProviders", random) ?? organisation;
     case "subscription":
       return known.pick("subscriptions", random) ?? organisation;
+    case "overlay":
+      return known.pick("overlays", random) ?? organisation;
     case "role":
       return random.pick(ROLES);
     case "page_size":

@@ -17,7 +17,7 @@ import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
 import { chooseScale } from "../support/scale.js";
 import { createKnownCaller, type KnownCaller } from "./known-caller.js";
-import { createAdvisory, createRepo, letDoEverything } from "./registry-things.js";
+import { createAdvisory, createBareRepo, createRepo, letDoEverything } from "./registry-things.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -61,6 +61,8 @@ const PREPARED = chooseScale(200, 40);
 /** Failures count against an invite as well (docs/security.md), so one alone would soon be locked. */
 const INVITES = 10;
 const ADVISORIES = 20;
+/** A repo has one binding of an overlay to all tags. */
+const BARE_REPOS = 200;
 
 /** Starts the service on an empty data directory. */
 export async function startFuzzWorld(): Promise<FuzzWorld> {
@@ -74,13 +76,15 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   await store.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", { ids: randomIds, nowMs: Date.now() }));
   const owner = await harness.identity({ email: `ann@${DOMAIN}` });
   await harness.bind(owner.uid, "owner", organisation);
-  const { repo, advisories } = await store.write(async (tx) => {
+  const { repo, bare, advisories } = await store.write(async (tx) => {
     await letDoEverything(tx, owner.uid, organisation);
     const advisories: string[] = [];
     while (advisories.length < ADVISORIES) {
       advisories.push(await createAdvisory(tx, organisation, `text ${advisories.length}`));
     }
-    return { repo: await createRepo(tx, organisation, "application"), advisories };
+    const bare: string[] = [];
+    while (bare.length < BARE_REPOS) bare.push(await createBareRepo(tx, organisation, `bare-${bare.length}`));
+    return { repo: await createRepo(tx, organisation, "application"), bare, advisories };
   });
   const bindings: string[] = [];
   while (bindings.length < PREPARED) bindings.push(await bindingBelow(harness, owner.uid, organisation));
@@ -93,6 +97,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const invites = Array.from({ length: INVITES }, () => invite(world, { group: organisation, by: owner }));
   const known = createKnown({
     advisories,
+    bare,
     bindings,
     events: await recordEvents(harness.url, organisation, owner.token),
     delete: [...people.keys()],

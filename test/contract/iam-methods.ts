@@ -92,7 +92,7 @@ function readScopeField(method: DescMethodUnary): readonly DescField[] {
 // What does not follow from the names of the service and of the place field.
 const subjects: readonly (readonly [RegExp, keyof Placed])[] = [
   [/ExternalGroupRoleMappings(Service)?\.(Create|BatchDelete)|Scim/, "identityProvider"],
-  [/\.CreateTag$|^ImagesService\./, "repo"],
+  [/\.Create(Tag|OverlayBinding)$|^ImagesService\./, "repo"],
   [/^Registry\.(UpdateTag|DeleteTag|ListTagHistory)$/, "tag"],
   [/^Registry\.(CreateRepo|GetRegistrySettings|UpdateRegistrySettings|ListSyncStatuses)$/, "group"],
   [/^Registry\./, "repo"],

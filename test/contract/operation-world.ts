@@ -30,7 +30,7 @@ import { insertScimToken } from "../support/scim.js";
 import { sendHttp } from "../support/send-http.js";
 import { waitUntil } from "../support/wait-until.js";
 import { createKnownCaller, type KnownCaller } from "./known-caller.js";
-import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
+import { createAdvisory, createBareRepo, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
 
 const ORGANISATION = "acme.example";
 const APPLICATION = "application";
@@ -93,6 +93,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     scope: () => organisation,
     registry_id: () => organisation,
     subscription: () => create("subscriptions"),
+    overlay: () => create("overlays"),
     identityUid: identity,
     identity,
     identityId: () => somebody.identity,
@@ -199,6 +200,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         const { sessions } = await sendAccepted(await arrange(operationTo("GET", /^\/sessions\/v1\/sessions$/)));
         return (sessions as readonly { id: string }[])[0]?.id ?? "";
       }
+      case "bare":
+        return world.write((tx) => createBareRepo(tx, organisation, `bare-${randomIds.newId()}`));
       case "deployed": {
         const deployed = await create("repos");
         await sendAccepted(await arrange(operationTo("POST", /\/deployment$/), deployed));
@@ -375,6 +378,7 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     parent: () => [organisation],
     prevent_existing: () => [true, false],
     pending: () => [true, false],
+    overlay: () => [`${organisation}/0123456789abcdef`],
     exclude_referrers: () => [true, false],
     exclude_dates: () => [true, false],
     exclude_epochs: () => [true, false],

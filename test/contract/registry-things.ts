@@ -29,6 +29,13 @@ export async function createRepo(tx: Tx, group: string, text: string, nowMs = 1_
   return row.uid;
 }
 
+/** Adds a repo with nothing but a name to a group. */
+export async function createBareRepo(tx: Tx, group: string, name: string): Promise<string> {
+  const row = buildRepo(group, name, { ids: randomIds, nowMs: 1_000 });
+  await tx.table(repoKind).insert(row);
+  return row.uid;
+}
+
 /** Adds a tag to a repo. */
 export async function createTag(tx: Tx, repoUid: string, text: string, nowMs = 1_000): Promise<string> {
   const tag = { repoUid, name: text, digest: imageDigest, bundles: [text], nowMs, ids: randomIds };

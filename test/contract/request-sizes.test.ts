@@ -20,6 +20,8 @@ const LARGER: Readonly<Record<string, number>> = {
   "ReposService/CreateRepo": MIB,
   "ReposService/UpdateRepo": MIB,
   "ReposService/UpdateRepoReadme": 512 * KIB,
+  "OverlaysService/CreateOverlay": MIB,
+  "OverlaysService/UpdateOverlay": MIB,
   "Registry/CreateRepo": MIB,
   "Registry/UpdateRepo": MIB,
   "AdvisoriesService/ListAdvisories": MIB,

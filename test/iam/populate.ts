@@ -13,9 +13,11 @@ import { identityProviderKind } from "../../src/store/iam/identity-providers.js"
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
 import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
+import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
+import { overlayKind } from "../../src/store/registry/overlays.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { createAdvisory, createRepo, createTag } from "../contract/registry-things.js";
-import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
+import { bindingRow, groupRow, identityRow, overlayBindingRow, overlayRow, roleRow } from "../support/rows.js";
 
 /** The uids of one of every kind, all of one group. */
 export interface Placed {
@@ -29,6 +31,8 @@ export interface Placed {
   readonly groupInvite: string;
   readonly repo: string;
   readonly tag: string;
+  readonly overlay: string;
+  readonly overlayBinding: string;
   readonly advisory: string;
   readonly advisoryEvent: string;
   readonly subscription: string;
@@ -63,6 +67,8 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     groupInvite: newUid(),
     repo,
     tag: await createTag(tx, repo, text, timeMs),
+    overlay: newUid(),
+    overlayBinding: newUid(repo),
     advisory: await createAdvisory(tx, group, text, timeMs),
     advisoryEvent: "",
     subscription: newUid(),
@@ -127,6 +133,10 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     sink: `https://sink.example/${encodeURIComponent(text)}`,
     ...times,
   });
+  const config = { contents: { packages: [text] }, environment: { [text]: text } };
+  await tx.table(overlayKind).insert(overlayRow(placed.overlay, { name, config, ...times }));
+  const selector = { tags: [text], ...times };
+  await tx.table(overlayBindingKind).insert(overlayBindingRow(placed.overlayBinding, placed.overlay, selector));
   await tx.registry.putDeployment({ repoUid: repo, charts: [{ repo: text }], ...times });
   const [event] = await tx.table(advisoryKind).listEvents([placed.advisory]);
   return { ...placed, externalGroupRoleMapping, advisoryEvent: event?.uid ?? "" };

@@ -194,6 +194,10 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
       method: method("UpdateAccountAssociation"),
       request: { accountAssociation: { uid: at.group, chainguard: { serviceBindings: { INGESTER: uid } } } },
     },
+    ...[uid, `${MARK} name`].map((overlay) => ({
+      method: method("CreateOverlayBinding"),
+      request: { parent: at.repo, overlay, tagSelector: { kind: 2 } },
+    })),
     ...[uid, `${uid}/${MARK}`, `registry.example/${uid}/${MARK}:${MARK}`].flatMap((source): Prepared[] => [
       { method: method("CreateRepo"), request: { parent: at.group, repo: { name: "copy", syncConfig: { source } } } },
       { method: method("UpdateRepo"), request: { repo: { uid: at.repo, name: "a", syncConfig: { source } } } },

@@ -13,7 +13,7 @@ import type { Store } from "../../src/store/store.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
-import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
+import { bindingRow, groupRow, identityRow, overlayBindingRow, overlayRow, roleRow } from "../support/rows.js";
 import { repoRow, tagRow } from "./registry-suite.js";
 import { tableOf } from "./table-of.js";
 
@@ -31,6 +31,8 @@ export const kindNames = [
   "tags",
   "advisories",
   "subscriptions",
+  "overlays",
+  "overlayBindings",
 ] as const;
 export type KindName = (typeof kindNames)[number];
 
@@ -38,8 +40,12 @@ export type KindName = (typeof kindNames)[number];
 export type Row = Readonly<Record<string, unknown>> & { readonly uid: string };
 
 const names = ["a", "A", "a b", "a-b", "a.b", "a_b", "ab", "b", "B", "_", "z9", "Z"];
-const parentKind = (kind: KindName): KindName =>
-  kind === "tags" ? "repos" : kind === "groupMappings" ? "identityProviders" : "groups";
+const parentKinds: Partial<Record<KindName, KindName>> = {
+  tags: "repos",
+  overlayBindings: "repos",
+  groupMappings: "identityProviders",
+};
+const parentKind = (kind: KindName): KindName => parentKinds[kind] ?? "groups";
 const usualSorts = ["uid", "name", "created_at", "updated_at"];
 const sorts: Partial<Record<KindName, readonly string[]>> = {
   roleBindings: ["uid", "created_at"],
@@ -48,6 +54,7 @@ const sorts: Partial<Record<KindName, readonly string[]>> = {
   subscriptions: ["uid", "created_at"],
   advisories: ["uid", "created_at", "updated_at"],
   tags: ["uid", "name", "updated_at"],
+  overlayBindings: ["uid", "created_at", "updated_at"],
 };
 const withoutName: readonly KindName[] = [
   "roleBindings",
@@ -55,6 +62,7 @@ const withoutName: readonly KindName[] = [
   "groupMappings",
   "advisories",
   "subscriptions",
+  "overlayBindings",
 ];
 /** Columns with few values that lists are filtered by. Those of advisories and `updatedSince` have filters of their own. */
 const filtered: Readonly<Record<KindName, readonly string[]>> = {
@@ -70,6 +78,8 @@ const filtered: Readonly<Record<KindName, readonly string[]>> = {
   tags: ["digest", "updatedSince"],
   advisories: ["artifactNames", "componentNames", "aliases", "artifactTypes", "latestEventType", "query"],
   subscriptions: ["sink"],
+  overlays: ["name"],
+  overlayBindings: ["overlayUid"],
 };
 /** With these bounds a few advisories are many. */
 export const fewAdvisories = { examined: 2, compared: 4, texts: 20, candidates: 1 };
@@ -269,7 +279,16 @@ export class OracleWorld {
           updateTimeMs,
         });
       case "identityProviders":
-        return { uid, groupUid: parent, ...usual, defaultRole: role, oidc: {}, sealedSecret: "", scim: {} };
+        return {
+          uid,
+          groupUid: parent,
+          ...usual,
+          defaultRole: role,
+          oidc: {},
+          lacksDefaultRole: false,
+          sealedSecret: "",
+          scim: {},
+        };
       case "accountAssociations":
         return { uid: parent, parentUid: parentOf(parent) ?? null, ...usual, accounts: { a: 1 } };
       case "groupInvites": {
@@ -296,6 +315,17 @@ export class OracleWorld {
           createTimeMs,
           updateTimeMs,
         };
+      case "overlays":
+        return overlayRow(uid, {
+          name: `${name}${random.chance(0.5) ? unique : ""}`,
+          createTimeMs,
+          updateTimeMs,
+        }) as Row;
+      case "overlayBindings": {
+        if (this.#of("overlays").size === 0) return undefined;
+        const times = { createTimeMs, updateTimeMs };
+        return overlayBindingRow(uid, this.#pick("overlays").uid, { tags: [unique], ...times }) as Row;
+      }
     }
   }
 
@@ -334,7 +364,8 @@ export class OracleWorld {
   #isTaken(kind: KindName, row: Row): boolean {
     const rows = this.rows(kind);
     if (kind === "accountAssociations") return this.#of(kind).has(row.uid);
-    if (kind === "repos") return rows.some((one) => one.groupUid === row.groupUid && one.name === row.name);
+    if (kind === "repos" || kind === "overlays")
+      return rows.some((one) => one.groupUid === row.groupUid && one.name === row.name);
     if (kind === "tags") return rows.some((one) => one.repoUid === row.repoUid && one.name === row.name);
     const same = (name: string) => (one: Row) => one[name] === row[name];
     if (kind !== "roleBindings") return false;
@@ -350,7 +381,8 @@ export class OracleWorld {
     const before = this.#of(kind).get(uid);
     if (before === undefined) return;
     const { name, updateTimeMs } = this.#usual();
-    const named = this.hasName(kind) && kind !== "repos" && kind !== "tags" ? { name } : {};
+    const isUnique = kind === "repos" || kind === "tags" || kind === "overlays";
+    const named = this.hasName(kind) && !isUnique ? { name } : {};
     const patch = { ...named, ...("updateTimeMs" in before && { updateTimeMs }) };
     const after = { ...before, ...patch };
     if (kind === "groups") await tx.table(groupKind).update(uid, named, updateTimeMs);
@@ -376,7 +408,8 @@ export class OracleWorld {
         (row) =>
           isBelow(row.uid, uid) ||
           (kind === "groups" && other === "accountAssociations" && row.uid === uid) ||
-          (kind === "roles" && (row.roleUid === uid || row.defaultRole === uid)),
+          (kind === "roles" && (row.roleUid === uid || row.defaultRole === uid)) ||
+          (kind === "overlays" && row.overlayUid === uid),
       ),
     );
   }

@@ -3,10 +3,12 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { groupKind } from "../../src/store/iam/groups.js";
 import type { ListFilter } from "../../src/store/lists/query.js";
+import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
+import { overlayKind } from "../../src/store/registry/overlays.js";
 import { type RepoRow, repoKind } from "../../src/store/registry/repos.js";
 import { type TagFamily, type TagRow, type Tags, tagKind } from "../../src/store/registry/tags.js";
 import type { Store } from "../../src/store/store.js";
-import { childUid, groupRow, rootUid } from "../support/rows.js";
+import { childUid, groupRow, overlayBindingRow, overlayRow, rootUid } from "../support/rows.js";
 
 const root = rootUid(0x20001);
 const group = childUid(root, 1);
@@ -73,6 +75,34 @@ export function registrySuite(store: () => Store): void {
         assert.equal(await tx.table(tagKind).findByName(repo, "tag-99"), undefined);
       });
       await store().write((tx) => tx.table(repoKind).delete(row.uid));
+    });
+
+    test("of bindings of a repo that select the same and are made at once, one is made", async () => {
+      const overlay = childUid(root, 0x90);
+      await store().write((tx) => tx.table(overlayKind).insert(overlayRow(overlay)));
+      const make = (n: number, check: boolean, deadlineMs?: number) =>
+        store().write(
+          async (tx) => {
+            const row = overlayBindingRow(childUid(repo, 0x100 + n), overlay, { tags: [`own-${n}`, "shared"] });
+            const taken = check ? await tx.table(overlayBindingKind).findConflicting(row) : undefined;
+            if (taken === undefined) await tx.table(overlayBindingKind).insert(row);
+            return taken;
+          },
+          deadlineMs === undefined ? {} : { deadlineMs },
+        );
+      const taken = await Promise.all(Array.from({ length: 6 }, (_, n) => make(n, true)));
+      const made = await store().read((tx) => tx.table(overlayBindingKind).findUidsWhere("repoUid", repo));
+      assert.equal(made.length, 1);
+      assert.deepEqual(new Set(taken), new Set([undefined, made[0]]));
+      assert.equal(taken.filter((one) => one === undefined).length, 1);
+      // Without the question the key of the table decides.
+      await assert.rejects(make(9, false, Date.now() + 300));
+      await store().write((tx) => tx.table(overlayBindingKind).deleteOf(repo));
+      assert.equal(await make(9, true), undefined);
+      await store().write(async (tx) => {
+        await tx.table(overlayBindingKind).deleteOf(repo);
+        await tx.table(overlayKind).delete(overlay);
+      });
     });
 
     test("two repos of a group, or two tags of a repo, never share a name", async () => {

@@ -1,10 +1,13 @@
 // Rows for tests, with every column filled in.
 
+import { TagSelector_Kind } from "#gen/chainguard/platform/registry/v2beta1/overlay_bindings_pb.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { GroupRow } from "../../src/store/iam/groups.js";
 import type { IdentityRow } from "../../src/store/iam/identities.js";
 import type { RoleBindingRow } from "../../src/store/iam/role-bindings.js";
 import type { RoleRow } from "../../src/store/iam/roles.js";
+import type { OverlayBindingRow } from "../../src/store/registry/overlay-bindings.js";
+import type { OverlayRow } from "../../src/store/registry/overlays.js";
 
 /** The uid of the nth root group of a test. */
 export function rootUid(n: number): string {
@@ -82,6 +85,33 @@ export function bindingRow(uid: string, identityUid: string, roleUid: string, va
     managedByUid: null,
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
+    ...values,
+  };
+}
+
+/** An overlay that adds a package. */
+export function overlayRow(uid: string, values: Partial<OverlayRow> = {}): OverlayRow {
+  return {
+    uid,
+    groupUid: parentOf(uid) ?? "",
+    name: "overlay",
+    config: { contents: { packages: ["curl"] } },
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000,
+    ...values,
+  };
+}
+
+/** A binding of an overlay to the tag `latest`. */
+export function overlayBindingRow(
+  uid: string,
+  overlayUid: string,
+  values: Partial<OverlayBindingRow> = {},
+): OverlayBindingRow {
+  return {
+    ...{ uid, repoUid: parentOf(uid) ?? "", overlayUid },
+    ...{ selectorKind: TagSelector_Kind.EXACT, tags: ["latest"], variantType: 0 },
+    ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
     ...values,
   };
 }

@@ -279,6 +279,29 @@ const rows = [
     deletionNote: registryNote,
   },
   {
+    kind: "overlay",
+    command: "registry overlays",
+    service: "OverlaysService",
+    load: async () => (await import("#gen/chainguard/platform/registry/v2beta1/overlays_pb.js")).OverlaysService,
+    parents: ["group"],
+    isNamed: true,
+    columns: [uid, name, createColumn("PACKAGES", "config.contents.packages", true)],
+  },
+  {
+    kind: "overlay binding",
+    command: "registry overlay-bindings",
+    service: "OverlayBindingsService",
+    load: async () =>
+      (await import("#gen/chainguard/platform/registry/v2beta1/overlay_bindings_pb.js")).OverlayBindingsService,
+    parents: ["repo"],
+    columns: [
+      uid,
+      createColumn("OVERLAY", "overlay.name"),
+      createColumn("SELECTS", "tagSelector.kind"),
+      createColumn("TAGS", "tagSelector.tags", true),
+    ],
+  },
+  {
     kind: "subscription",
     command: "events subscriptions",
     service: "SubscriptionsService",

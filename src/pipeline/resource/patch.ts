@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { getField } from "../../codec/fields.js";
+import { getField, isReplacedWhole } from "../../codec/fields.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { FieldName, FieldValues, MutableFields } from "./define.js";
 import { type FixedPath, requireStored, resolveFixed } from "./fixed-fields.js";
@@ -104,6 +104,8 @@ function parsePath<D extends DescMessage, M extends FieldName<D>>(resource: Muta
     );
     if (field === undefined)
       throw invalidMask(`${path.slice(0, 100)} is not a field of ${withArticle(resource.displayName)}`);
+    if (last && isReplacedWhole(last))
+      throw invalidMask(`${path.slice(0, 100)} is within ${last.name}, which is replaced as a whole`);
     fields.push(field);
     message = field.fieldKind === "message" ? field.message : undefined;
   }

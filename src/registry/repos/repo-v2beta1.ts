@@ -10,9 +10,10 @@ import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { cascadeDelete, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
+import { cascadeDelete, deleteInParts, guardDelete, hasRows } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { overlayBindingKind } from "../../store/registry/overlay-bindings.js";
 import { type RepoRow, repoKind } from "../../store/registry/repos.js";
 import { tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
@@ -23,6 +24,7 @@ import {
   buildRepo,
   configToJson,
   deleteContents,
+  hasOverlay,
   readInheritedFields,
   readmes,
   readmeToProto,
@@ -85,6 +87,7 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
       const { uid, groupUid } = before;
       const change = { groupUid, uid, before: view, named, inherited: readInheritedFields(before) };
       const { config, startedFrom, inherited } = await resolveSource(change, call);
+      if (hasOverlay(config) && !hasOverlay(view)) await requireNoBindings(uid, tx);
       const row: RepoRow = {
         ...before,
         name,
@@ -144,6 +147,12 @@ async function requireFreeName(groupUid: string, name: string, tx: Tx): Promise<
 async function requireNoTags(uid: string, tx: Tx): Promise<void> {
   const tags = await tx.table(tagKind).findUidsWhere("repoUid", uid, 1);
   if (tags.length > 0) throw failedPrecondition("RESOURCE_NOT_EMPTY", "cannot rename repo with child tags");
+}
+
+// What is added to an image is said in one place: in its repo, or in the overlays that are bound to it.
+async function requireNoBindings(uid: string, tx: Tx): Promise<void> {
+  if (await hasRows(tx.table(overlayBindingKind), "repoUid", uid))
+    throw failedPrecondition("RESOURCE_IN_USE", "cannot set the custom overlay of repo with child overlay bindings");
 }
 
 function readmeIsCopied() {

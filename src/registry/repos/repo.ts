@@ -15,11 +15,21 @@ import { defineMutableFields, defineResource } from "../../pipeline/resource/def
 import { hasRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
+import { overlayBindingKind } from "../../store/registry/overlay-bindings.js";
 import { type RepoRow, repoKind } from "../../store/registry/repos.js";
 import { tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { isReadme } from "./readme-rule.js";
-import { isAliases, isBundles, isOverlay, isRepoNameField, isSyncConfig, isTagNames, isTier } from "./repo-rules.js";
+import {
+  addsNothing,
+  isAliases,
+  isBundles,
+  isOverlay,
+  isRepoNameField,
+  isSyncConfig,
+  isTagNames,
+  isTier,
+} from "./repo-rules.js";
 
 export const repos = defineResource({
   displayName: "repo",
@@ -85,6 +95,11 @@ export function configToJson(config: RepoConfig, inherited: readonly InheritedFi
     ...(customOverlay && { customOverlay }),
   });
   return { ...(toJson(RepoSchema, message) as JsonObject), ...(inherited.length > 0 && { inherited }) };
+}
+
+/** Whether a repo has an overlay of its own that adds something. */
+export function hasOverlay({ customOverlay }: Pick<RepoConfig, "customOverlay">): boolean {
+  return customOverlay !== undefined && !addsNothing(customOverlay);
 }
 
 /** Converts a stored repo to version 2. */
@@ -153,5 +168,9 @@ export async function ensureRepo(tx: Tx, groupUid: string, name: string, creatio
 
 /** Deletes some of what a repo has; resolves to how many rows, which is zero when none is left. */
 export async function deleteContents(tx: Tx, repoUid: string): Promise<number> {
-  return (await tx.table(tagKind).deleteSome(repoUid)) || (await tx.registry.deleteManifests(repoUid));
+  return (
+    (await tx.table(tagKind).deleteSome(repoUid)) ||
+    (await tx.table(overlayBindingKind).deleteSome(repoUid)) ||
+    (await tx.registry.deleteManifests(repoUid))
+  );
 }

@@ -9,7 +9,7 @@ import type { KindTables } from "./kind-tables.js";
  */
 export type UidPath = "pulls" | "closed" | "moved";
 
-export function defineRegistryTables(c: Columns, { groups, repos }: KindTables) {
+export function defineRegistryTables(c: Columns, { groups, repos, overlayBindings }: KindTables) {
   const tagHistory = c.table(
     "tag_history",
     {
@@ -82,7 +82,31 @@ export function defineRegistryTables(c: Columns, { groups, repos }: KindTables) 
     (t) => [c.uniqueIndex("registry_names_group").on(t.groupUid)],
   );
 
-  return { tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings, registryNames };
+  // What the overlay bindings of a repo select: two of them must not select the same.
+  const overlaySelections = c.table(
+    "overlay_selections",
+    {
+      repoUid: c
+        .str("repo_uid")
+        .notNull()
+        .references(() => repos.uid),
+      /** All tags, a variant, or the name of a tag (registry/overlay-bindings.ts). */
+      selection: c.str("selection").notNull(),
+      bindingUid: c
+        .str("binding_uid")
+        .notNull()
+        .references(() => overlayBindings.uid, { onDelete: "cascade" }),
+    },
+    (t) => [
+      c.primaryKey({ columns: [t.repoUid, t.selection] }),
+      c.index("overlay_selections_binding").on(t.bindingUid),
+    ],
+  );
+
+  return {
+    ...{ tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings, registryNames },
+    overlaySelections,
+  };
 }
 
 type RegistryTables = ReturnType<typeof defineRegistryTables>;

@@ -93,7 +93,8 @@ describe("arbor admin quota", () => {
       (await iam("groups", "create", "--parent", acme.group, "--name", "c", "-o", "json")).stdout,
     );
     const names =
-      "groups, identities, roles, bindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
+      "groups, identities, roles, bindings, invites, providers, mappings, subscriptions, repos, tags, advisories, " +
+      "overlays, overlayBindings";
     const rule = (text: string) =>
       `arbor: ${text}: must be NAME=LIMIT, and NAME one of ${names}; see arbor admin quotas set --help\n`;
     const number =

@@ -8,6 +8,7 @@ import { identityProviders } from "./identity-providers.js";
 import { lists } from "./lists.js";
 import { masks } from "./masks.js";
 import { methods } from "./methods.js";
+import { overlays } from "./overlays.js";
 import { protocols } from "./protocols.js";
 import { registry } from "./registry.js";
 import { resources } from "./resources.js";
@@ -33,6 +34,7 @@ export const rules: readonly Rule[] = [
   ...accountAssociations,
   ...invites,
   ...registry,
+  ...overlays,
   ...tokens,
   ...protocols,
   ...versions,

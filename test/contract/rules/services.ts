@@ -35,6 +35,14 @@ const kinds: readonly Kind[] = [
   { name: "GroupInvite", plural: "GroupInvites", key: "groupInvites", prefix: iam, uid: "<groupInvite>" },
   { name: "Repo", plural: "Repos", key: "repos", prefix: "/registry/v2beta1", uid: "<repo>" },
   { name: "Tag", plural: "Tags", key: "tags", prefix: "/registry/v2beta1", uid: "<tag>" },
+  { name: "Overlay", plural: "Overlays", key: "overlays", prefix: "/registry/v2beta1", uid: "<overlay>" },
+  {
+    name: "OverlayBinding",
+    plural: "OverlayBindings",
+    key: "overlayBindings",
+    prefix: "/registry/v2beta1",
+    uid: "<overlayBinding>",
+  },
   {
     name: "ExternalGroupRoleMapping",
     plural: "ExternalGroupRoleMappings",

@@ -2,19 +2,26 @@
 // beginning; those that begin with `fresh` are made anew for each row and protocol that speaks of them.
 import { createHash } from "node:crypto";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
-import { buildRepo } from "../../../src/registry/repos/repo.js";
 import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
 import { type GroupRow, groupKind } from "../../../src/store/iam/groups.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
 import { roleKind } from "../../../src/store/iam/roles.js";
 import { subscriptionKind } from "../../../src/store/iam/subscriptions.js";
-import { repoKind } from "../../../src/store/registry/repos.js";
+import { overlayBindingKind } from "../../../src/store/registry/overlay-bindings.js";
+import { overlayKind } from "../../../src/store/registry/overlays.js";
 import type { AuditRow } from "../../../src/store/tables/audit.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { type Placed, populate } from "../../iam/populate.js";
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
-import { childUid, groupRow, identityRow, roleRow } from "../../support/rows.js";
-import { createAdvisory, createRepo, createTag, imageDigest, letDoEverything } from "../registry-things.js";
+import { childUid, groupRow, identityRow, overlayBindingRow, overlayRow, roleRow } from "../../support/rows.js";
+import {
+  createAdvisory,
+  createBareRepo,
+  createRepo,
+  createTag,
+  imageDigest,
+  letDoEverything,
+} from "../registry-things.js";
 
 /** Who calls: with an API token, with a token of another issuer, or with none. A placeholder is a token kept before. */
 export type CallerName =
@@ -258,9 +265,15 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
     },
     freshPlainRepo: async (get) => {
       const groupUid = await get("fresh");
-      return insert(groupUid, (tx, uid) =>
-        tx.table(repoKind).insert({ ...buildRepo(groupUid, "plain", { ids: randomIds, nowMs: 1_000 }), uid }),
-      );
+      return write((tx) => createBareRepo(tx, groupUid, "plain"));
+    },
+    freshOverlay: async (get) => {
+      const groupUid = await get("fresh");
+      return insert(groupUid, (tx, uid) => tx.table(overlayKind).insert(overlayRow(uid, { name: "tools" })));
+    },
+    freshOverlayBinding: async (get) => {
+      const [repo, overlay] = [await get("freshPlainRepo"), await get("freshOverlay")];
+      return insert(repo, (tx, uid) => tx.table(overlayBindingKind).insert(overlayBindingRow(uid, overlay)));
     },
     freshViewer,
     freshViewerBinding: freshViewer,

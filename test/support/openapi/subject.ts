@@ -4,8 +4,8 @@ import { collectionOf, isCreate } from "./request.js";
 
 /**
  * What the first parameter of a path names: a collection, of which it is a thing, or one of these words.
- * `organisation` is a root group, `image` a repo with an image and not copied from another, and `deployed`
- * a repo with a deployment.
+ * `organisation` is a root group, `image` a repo with an image and not copied from another, `deployed`
+ * a repo with a deployment, and `bare` one without an overlay.
  */
 export type Subject = string;
 
@@ -16,6 +16,7 @@ const PARENTS: Readonly<Record<string, Subject>> = {
   identities: "organisation",
   externalGroupRoleMappings: "identityProviders",
   tags: "repos",
+  overlayBindings: "bare",
   // Those who accept terms are organisations, and have no parent resource.
   terms: "organisation",
 };

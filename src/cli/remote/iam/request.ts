@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
 import { findMaskPaths } from "../../../codec/field-mask.js";
-import { ensureContainer, findWellKnownName, setField } from "../../../codec/fields.js";
+import { ensureContainer, findWellKnownName, isReplacedWhole, setField } from "../../../codec/fields.js";
 import { JsonReadError } from "../../../codec/json-read-value.js";
 import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
@@ -84,8 +84,9 @@ export function setArguments(request: Message, args: readonly FieldArgument[], v
 }
 
 function toMaskPath({ path }: FieldFlag): string {
+  const whole = path.findIndex(isReplacedWhole);
   return path
-    .slice(1)
+    .slice(1, whole < 0 ? undefined : whole + 1)
     .map(({ name }) => name)
     .join(".");
 }

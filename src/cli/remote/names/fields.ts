@@ -39,6 +39,8 @@ const byMessage: Readonly<Record<string, readonly Kind[]>> = {
   "BatchDeleteExternalGroupRoleMappingsRequest.names": ["external group role mapping"],
   "ServiceBindings.service_bindings": ["identity"],
   "Chainguard.service_bindings": ["identity"],
+  // The service itself finds the overlay of a new binding by its name, the nearest one.
+  "ListOverlayBindingsRequest.overlay": ["overlay"],
   "ListEventsRequest.scope": anyKind,
   "ListEventsRequest.subject": anyKind,
   "ListEventsRequest.actor": ["identity"],

@@ -56,6 +56,8 @@ export const registryResources: readonly ResourceCommand[] = [
       },
     ],
   },
+  await loadCommands("overlay"),
+  await loadCommands("overlay binding"),
   {
     name: "images",
     singular: "image",

@@ -78,6 +78,11 @@ export const storedFaults: readonly Fault[] = [
     found: [dangles("references", "deployments", gone, "repo_uid", "repos")],
   },
   {
+    reason: "a binding of a deleted overlay",
+    sql: [`UPDATE overlay_bindings SET overlay_uid = '${gone}'`],
+    found: [dangles("references", "overlay_bindings", uids.overlayBinding, "overlay_uid", "overlays")],
+  },
+  {
     reason: "an event of a deleted advisory",
     sql: [`UPDATE advisory_events SET advisory_uid = '${gone}'`],
     found: [
@@ -119,6 +124,10 @@ export const storedFaults: readonly Fault[] = [
     sql: [`DELETE FROM deployments`, `DELETE FROM manifests`, `DELETE FROM tag_marks`, `DELETE FROM repos`],
     found: [
       ...Array.from({ length: 8 }, () => new RegExp(`^references: tags ${repo}/\\w+: repo_uid names ${repo}`)),
+      new RegExp(`^references: overlay_bindings ${repo}/\\w+: repo_uid names ${repo}`),
+      ...["a", "b"].map(
+        (tag) => new RegExp(`^references: overlay_selections repo_uid=${repo}, selection=tag ${tag}: repo_uid names`),
+      ),
       counterIs(72, root, "1", "0"),
       counterIs(72, team, "1", "0"),
       counterIs(72, squad, "1", "0"),
@@ -224,6 +233,24 @@ export const derivedFaults: readonly Fault[] = [
     reason: "a counter of a group that is gone",
     sql: [`INSERT INTO counters (counter, scope, slot, n) VALUES (8, '${gone}', 0, 1)`],
     found: [counterIs(8, gone, "1", "0")],
+  },
+  {
+    reason: "what a binding selects is not stored",
+    sql: [`DELETE FROM overlay_selections WHERE selection = 'tag a'`],
+    found: [
+      new RegExp(
+        `^overlay selections: overlay_selections repo_uid=${repo}, selection=tag a: the binding ${uids.overlayBinding} selects it, and it is not stored$`,
+      ),
+    ],
+  },
+  {
+    reason: "a binding selects more than it says",
+    sql: [`INSERT INTO overlay_selections VALUES ('${repo}', 'tag c', '${uids.overlayBinding}')`],
+    found: [
+      new RegExp(
+        `^overlay selections: overlay_selections repo_uid=${repo}, selection=tag c: the binding ${uids.overlayBinding} does not select it$`,
+      ),
+    ],
   },
   {
     reason: "the counters of a provider are missing",

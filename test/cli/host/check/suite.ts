@@ -44,7 +44,7 @@ function* batches<T>(items: readonly T[], size: number): Generator<readonly T[]>
   for (let i = 0; i < items.length; i += size) yield items.slice(i, i + size);
 }
 
-const DERIVED = /^(counters|advisory_(values|texts.*))$/;
+const DERIVED = /^(counters|advisory_(values|texts.*)|overlay_selections)$/;
 
 /** Registers the suite. */
 export function checkSuite(name: string, { prepare, copy, open, faults, share }: CheckedDatabases): void {
@@ -132,7 +132,10 @@ export function checkSuite(name: string, { prepare, copy, open, faults, share }:
       const { code, stdout } = await check(database.flags, "--repair");
       assert.ok(findingsIn(stdout).length > 8, stdout);
       assert.equal(code, 0);
-      assert.match(stdout, /\{"rebuilt":\["roots","counters","advisory values"(,"advisory texts")?\]\}/);
+      assert.match(
+        stdout,
+        /\{"rebuilt":\["roots","counters","advisory values"(,"advisory texts")?,"overlay selections"\]\}/,
+      );
       assert.deepEqual(withoutDerived(await database.dump()), stored);
       assert.deepEqual(findingsIn((await check(database.flags)).stdout), []);
     });

@@ -16,13 +16,24 @@ import { identityProviderKind } from "../../../../src/store/iam/identity-provide
 import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../../../src/store/iam/roles.js";
 import { subscriptionKind } from "../../../../src/store/iam/subscriptions.js";
+import { overlayBindingKind } from "../../../../src/store/registry/overlay-bindings.js";
+import { overlayKind } from "../../../../src/store/registry/overlays.js";
 import { repoKind } from "../../../../src/store/registry/repos.js";
 import { tagKind } from "../../../../src/store/registry/tags.js";
 import type { Store } from "../../../../src/store/store.js";
 import type { Tx } from "../../../../src/store/transaction.js";
 import { auditRow } from "../../../audit/log-kit.js";
 import { repoRow, tagRow } from "../../../store/registry-suite.js";
-import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../../../support/rows.js";
+import {
+  bindingRow,
+  childUid,
+  groupRow,
+  identityRow,
+  overlayBindingRow,
+  overlayRow,
+  roleRow,
+  rootUid,
+} from "../../../support/rows.js";
 
 const [root, other] = [rootUid(1), rootUid(2)];
 const team = childUid(root, 0x10);
@@ -41,6 +52,8 @@ export const uids = {
   binding: childUid(team, 0x41),
   mapping: childUid(provider, 0x51),
   tag: childUid(repo, 0),
+  overlay: childUid(team, 0x80),
+  overlayBinding: childUid(repo, 0x81),
   /** In the form of a uid; no row has it. */
   gone: rootUid(0xdead),
 } as const;
@@ -108,6 +121,8 @@ async function addRegistry(tx: Tx): Promise<void> {
   await tx.table(tagKind).recordMove({ tagUid: uids.tag, timeMs: 1_000, digest: "sha256:a" });
   // The mark of a deleted tag stays.
   for (const name of ["tag-00", "deleted"]) await tx.table(tagKind).putMark(repo, name, 1_000);
+  await tx.table(overlayKind).insert(overlayRow(uids.overlay));
+  await tx.table(overlayBindingKind).insert(overlayBindingRow(uids.overlayBinding, uids.overlay, { tags: ["a", "b"] }));
   await tx.registry.putManifest({ repoUid: repo, digest: "sha256:a", images: { amd64: 1 } });
   await tx.registry.putDeployment({ repoUid: repo, charts: {}, ...times });
   await tx.registry.putSettings({ groupUid: team, uniqueTags: true, eolGracePeriod: false });

@@ -297,6 +297,54 @@ describe("what the registry holds", () => {
     }
   });
 
+  it("overlays and their bindings have every verb", async () => {
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await world.registry(...args, "-o", "json");
+      assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
+      return JSON.parse(stdout) as Readonly<Record<string, unknown>>;
+    };
+    const packages = ["--config-contents-package", "curl", "--config-contents-package", "jq"];
+    const overlay = String((await run("overlays", "create", "--parent", group, "--name", "tools", ...packages)).uid);
+    const file = world.file(JSON.stringify({ config: { environment: { A: "b" }, preflight: [{ tcp: "db:5432" }] } }));
+    await run("overlays", "update", overlay, "-f", file);
+    const { config } = await run("overlays", "update", overlay, "--name", "more-tools");
+    assertHolds(config as object, { environment: { A: "b" } });
+    assert.equal((config as { contents?: object }).contents, undefined);
+    // A flag for a part of the configuration replaces all of it.
+    const replaced = (await run("overlays", "update", overlay, ...packages)).config as { environment: object };
+    assert.deepEqual(replaced.environment, {});
+    assert.match((await world.registry("overlays", "list", "--children-of", group)).stdout, / more-tools +curl,jq\n/);
+    assert.equal((await run("overlays", "get", "more-tools")).uid, overlay);
+
+    const repo = String((await run("repos", "create", "--parent", group, "--name", "bound")).uid);
+    const selector = ["--tag-selector-kind", "exact", "--tag-selector-tag", "v1", "--tag-selector-tag", "v2"];
+    const named = ["--parent", repo, "--overlay", "more-tools", ...selector];
+    const binding = String((await run("overlay-bindings", "create", ...named)).uid);
+    assertHolds(await run("overlay-bindings", "get", binding), {
+      repo,
+      tagSelector: { kind: "KIND_EXACT", tags: ["v1", "v2"] },
+    });
+    for (const filter of [
+      ["--overlay", "more-tools"],
+      ["--children-of", repo],
+    ]) {
+      const { stdout } = await world.registry("overlay-bindings", "list", ...filter);
+      assert.match(stdout, / more-tools +KIND_EXACT +v1,v2\n/);
+    }
+    assertHolds(await run("overlay-bindings", "update", binding, "--tag-selector-kind", "all"), {
+      tagSelector: { kind: "KIND_ALL", tags: [] },
+    });
+    const bound = await world.registry("overlays", "delete", overlay, "--yes");
+    assert.match(bound.stderr, /cannot delete overlay that is bound to a repo/);
+    for (const [kind, uid] of [
+      ["overlay-bindings", binding],
+      ["overlays", overlay],
+    ] as const) {
+      const deleted = await world.registry(kind, "delete", uid, "--yes");
+      assert.deepEqual(deleted, { code: 0, stdout: `deleted ${uid}\n`, stderr: "" });
+    }
+  });
+
   it("is created, changed and described with commands: repos, tags, readmes, settings", async () => {
     const run = async (...args: string[]) => {
       const { code, stdout, stderr } = await world.registry(...args, "-o", "json");

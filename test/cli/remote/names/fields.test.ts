@@ -59,6 +59,10 @@ const PLAIN_HERE: ReadonlySet<string> = new Set([
   "LookupIdentityRequest.subject",
   "GetEventRequest.id",
   "AdvisoryEvent.id",
+  "CommandOverride.command",
+  "TagSelector.tags",
+  // The service itself takes a name, and prefers the nearest overlay of it.
+  "CreateOverlayBindingRequest.overlay",
 ]);
 
 let world: CliWorld;
