@@ -16,6 +16,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "SelectStmt.all": "UNION ALL",
   "FuncCall.agg_distinct": "count(DISTINCT)",
   RangeSubselect: "FROM (SELECT)",
+  RangeFunction: "FROM function()",
   "jointype=JOIN_INNER": "JOIN",
   "jointype=JOIN_LEFT": "LEFT JOIN",
   "subLinkType=ANY_SUBLINK": "IN (SELECT)",
@@ -106,6 +107,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   NullTest: "arg nulltesttype",
   OnConflictClause: "action infer targetList whereClause",
   ParamRef: "number",
+  RangeFunction: "functions alias",
   RangeSubselect: "subquery alias",
   RangeVar: "schemaname relname inh relpersistence alias",
   ResTarget: "name val",
@@ -181,6 +183,8 @@ export async function findFeatures(sql: string): Promise<Set<string>> {
       const [[kind, fields] = ["", {}], ...others] = Object.entries(value);
       const isNamed = others.length === 0 && /^[A-Z]/.test(kind) && typeof fields === "object";
       if (isNamed) visitNode(kind, fields as Tree);
+      // What a function in FROM has no column definitions of.
+      else if (kind === "") return;
       // A constant without a kind of its own, such as `ival: { ival: 1 }`.
       else if (["ival", "fval", "sval", "boolval"].includes(field)) return;
       else visitNode(KIND_OF_FIELD[field] ?? (/^[lr]arg$/.test(field) ? "SelectStmt" : field), value as Tree);

@@ -69,6 +69,7 @@ async function useSearches(store: Store, world: OracleWorld): Promise<void> {
   const others = [
     {},
     { componentNames: all("componentName") },
+    { aliases: '["alias-1"]' },
     { excludeEventAuthors: '["nobody"]' },
     { query: "%a%" },
   ];
