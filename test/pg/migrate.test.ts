@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import pg from "pg";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
+import { readPg } from "../../src/store/check/database.js";
 import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
 import { contract, expand } from "../../src/store/migrate/phases.js";
 import { openPg } from "../../src/store/pg/open.js";
@@ -11,6 +12,7 @@ import { VERSION } from "../../src/store/version.js";
 import { copySettings, writeOldSettings } from "../store/migrate/copied-settings.js";
 import { BEFORE, migrationSuite, setOldestVersion, type TestDatabase } from "../store/migrate/migration-suite.js";
 import { oldServerSuite } from "../store/migrate/old-server-suite.js";
+import { tagFamilySuite } from "../store/migrate/tag-families-suite.js";
 import { tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
 import { emptyDatabase } from "./databases.js";
@@ -27,6 +29,15 @@ async function create(): Promise<TestDatabase & { readonly url: string }> {
 }
 
 migrationSuite("upgrades on PostgreSQL", create);
+
+tagFamilySuite("PostgreSQL", async () => {
+  const url = await emptyDatabase();
+  return {
+    openOldStore: () => openPg({ url, migrations: [] }),
+    openMigration: () => openPgMigration(url),
+    openCheck: () => readPg(url),
+  };
+});
 
 it("a PostgreSQL database is not contracted while a node of an older version is connected, unless forced", async (t) => {
   const { url, openStore } = await create();

@@ -6,6 +6,9 @@ import { parse, parsePlPgSQL } from "libpg-query";
 /** Parts of a parse tree, and the words for them; parts of a kind without words of their own have none. */
 const WORDS: Readonly<Record<string, string>> = {
   SelectStmt: "SELECT",
+  "SelectStmt.distinctClause": "SELECT DISTINCT",
+  // Without ON its only element has no kind.
+  distinctClause: "SELECT DISTINCT",
   "SelectStmt.groupClause": "GROUP BY",
   "SelectStmt.sortClause": "ORDER BY",
   "SelectStmt.limitCount": "LIMIT",

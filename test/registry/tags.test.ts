@@ -2,7 +2,9 @@
 // of them lists show.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { classifyTag } from "../../src/registry/tags/tag.js";
+import { kinds } from "../../src/store/kinds.js";
+import { counterOf, familiesOf } from "../../src/store/lists/resource.js";
+import { classifyTag, formatIncluded, selectFamilies, tagFamilies } from "../../src/store/registry/tag-families.js";
 import { tagKind } from "../../src/store/registry/tags.js";
 import { invalid } from "../contract/expectations.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "./registry-world.js";
@@ -29,7 +31,7 @@ describe("the family of a tag", () => {
     ["sha256", 0],
     ["my-sha256-x", 0],
     [`sha256-${"a".repeat(64)}.sig`, 1],
-    ["sha256-20250131", 1],
+    ["sha256-20250131", 259],
     ["latest-20250131", 2],
     ["1.2-r3-20251231", 2],
     ["latest-20251331", 0],
@@ -41,8 +43,54 @@ describe("the family of a tag", () => {
     ["latest-20250131-r2", 3],
     ["1.2.3-r", 0],
     ["1.2.3-r0-dev", 0],
+    ["3.14.7_git20260914", 264],
+    ["3.14.7_git20260914-dev", 264],
+    ["3.14.7_git", 264],
+    ["1.2b_cvs1", 264],
+    ["1.2_svn-dev", 264],
+    ["1_hg2_p3", 264],
+    ["1.0_rc1_git20260914", 264],
+    ["1.0_rc_git20260914", 264],
+    ["openjdk-21.0.4_git20260914-jre", 264],
+    ["3.14.7_git20260914-r0", 268],
+    ["3.14.7_git20260914-20260915", 266],
+    [`sha256-${"a".repeat(64)}-r1`, 261],
+    [`sha256-${"a".repeat(64)}_git1`, 265],
+    [`sha256-${"a".repeat(64)}_git1-r1`, 269],
+    [`sha256-${"a".repeat(64)}_git1-20260914`, 267],
+    ["feature_git", 0],
+    ["_git20260914", 0],
+    ["1.2_github", 0],
+    ["1.2_git3f2a9c1", 0],
+    ["1.2_git1.2", 0],
+    ["1.2_GIT1", 0],
+    ["1.2-git1", 0],
+    ["1.2_p3", 0],
   ];
   for (const [name, family] of families) it(`${name}: ${family}`, () => assert.equal(classifyTag(name), family));
+
+  it("is one of those that have counters", () => {
+    const found = new Set(families.map(([, family]) => family));
+    assert.deepEqual(
+      [...found].sort((a, b) => a - b),
+      tagFamilies,
+    );
+  });
+
+  it("has counters of its own, which servers that know the families 0 to 3 alone compute in the same way", () => {
+    const counters = kinds.flatMap((kind) =>
+      familiesOf(kind).flatMap((family) => [counterOf(kind, "below", family), counterOf(kind, "children", family)]),
+    );
+    assert.equal(new Set(counters).size, counters.length);
+    assert.equal(counterOf(tagKind, "children", 268), 80 + 2 * 268 + 1);
+  });
+
+  it("is named in page tokens as in those of older versions, where a list does not include snapshots", () => {
+    const old = { referrers: true, dates: false, epochs: true, vcsSnapshots: false };
+    assert.equal(formatIncluded(old), "0 1 3");
+    assert.equal(formatIncluded({ ...old, vcsSnapshots: true }), "0 1 3 4");
+    assert.deepEqual(selectFamilies({ referrers: true, dates: true, epochs: true, vcsSnapshots: true }).length, 12);
+  });
 });
 
 describe("a tag", () => {
@@ -145,12 +193,27 @@ describe("a tag", () => {
 
 describe("a list of tags", () => {
   const usual = ["latest", "1.2", "1.2.3", "edge"];
-  const families = {
-    includeReferrers: ["sha256-aa.sig", "sha256-bb.att"],
-    includeDates: ["latest-20250131", "edge-20260228"],
-    includeEpochs: ["1.2.3-r0", "1.2.3-r1"],
-  } as const;
-  const hidden = Object.values(families).flat();
+  const switches = ["includeReferrers", "includeDates", "includeEpochs", "includeVcsSnapshots"] as const;
+  const [referrers, dates, epochs, snapshots] = switches;
+  /** The other tags, with the switches that each of them needs. */
+  const hidden: Readonly<Record<string, readonly (typeof switches)[number][]>> = {
+    "sha256-aa.sig": [referrers],
+    "sha256-bb.att": [referrers],
+    "latest-20250131": [dates],
+    "edge-20260228": [dates],
+    "1.2.3-r0": [epochs],
+    "1.2.3-r1": [epochs],
+    "3.14.7_git20260914": [snapshots],
+    "3.14.7_git20260914-dev": [snapshots],
+    "3.14.7_git20260914-r0": [epochs, snapshots],
+    "3.14.7_svn1-20260914": [dates, snapshots],
+    "sha256-cc-r1": [referrers, epochs],
+    "sha256-cc-20260914": [referrers, dates],
+    "sha256-cc_hg1": [referrers, snapshots],
+    "sha256-cc_hg1-r1": [referrers, epochs, snapshots],
+    "sha256-cc_hg1-20260914": [referrers, dates, snapshots],
+  };
+  const hiddenNames = Object.keys(hidden);
   let group: string;
   let repo: string;
   let uids: Readonly<Record<string, string>>;
@@ -161,7 +224,7 @@ describe("a list of tags", () => {
     group = await world.group();
     repo = await world.repo({ name: "families" }, group);
     const entries: [string, string][] = [];
-    const mixed = usual.flatMap((name, i) => [name, hidden[i] ?? "", hidden[i + usual.length] ?? ""]);
+    const mixed = hiddenNames.flatMap((name, i) => [name, usual[i] ?? ""]);
     for (const name of mixed.filter((one) => one !== "")) {
       world.harness.skewMs += 10;
       entries.push([name, await world.tag(repo, name, name.startsWith("1.2.3") ? "c" : "a")]);
@@ -169,10 +232,12 @@ describe("a list of tags", () => {
     uids = Object.fromEntries(entries);
   });
 
-  const switches = Object.keys(families) as (keyof typeof families)[];
-  for (let bits = 0; bits < 8; bits++) {
+  for (let bits = 0; bits < 16; bits++) {
     const on = switches.filter((_, i) => bits & (1 << i));
-    const listExpected = () => [...usual, ...on.flatMap((one) => families[one])];
+    const listExpected = () => [
+      ...usual,
+      ...hiddenNames.filter((name) => hidden[name]?.every((needed) => on.includes(needed))),
+    ];
     const parents = () => [
       `uidp.descendantsOf=${group}`,
       `uidp.childrenOf=${repo}`,

@@ -7,7 +7,8 @@ import { kinds } from "../../src/store/kinds.js";
 import { listPage } from "../../src/store/lists/page.js";
 import type { ListQuery, Page } from "../../src/store/lists/query.js";
 import type { ListedKind } from "../../src/store/lists/resource.js";
-import { type TagFamily, tagKind } from "../../src/store/registry/tags.js";
+import { type TagFamily, tagFamilies } from "../../src/store/registry/tag-families.js";
+import { tagKind } from "../../src/store/registry/tags.js";
 import type { Executor } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
@@ -166,7 +167,7 @@ export class OracleWorld {
         return listPage(tx as unknown as Executor, listed, query, options);
       }
       if (kind !== "tags" || families.length === 1) return tableOf(tx, kind).list(query);
-      return tx.table(tagKind).listAll(query, families.length === 4 ? undefined : families);
+      return tx.table(tagKind).listAll(query, families.length === tagFamilies.length ? undefined : families);
     };
     return Promise.resolve(this.#store.read(read));
   }
@@ -303,6 +304,7 @@ export class OracleWorld {
         return {
           ...tagRow(random.int(16), { repoUid: parent, ...{ createTimeMs, updateTimeMs } }),
           uid,
+          family: random.pick(tagFamilies),
           name: `${name}${random.chance(0.7) ? unique : ""}`,
         };
       case "advisories":

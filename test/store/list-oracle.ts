@@ -7,7 +7,7 @@ import { getTableName } from "drizzle-orm";
 import { isBelow, isWithin, parentOf } from "../../src/kernel/uidp.js";
 import { kinds } from "../../src/store/kinds.js";
 import type { ListFilter, ListPosition, ListQuery, Page } from "../../src/store/lists/query.js";
-import type { TagFamily } from "../../src/store/registry/tags.js";
+import { selectFamilies, type TagFamily } from "../../src/store/registry/tag-families.js";
 import type { Store } from "../../src/store/store.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
@@ -169,7 +169,7 @@ function isListed(row: Row, { kind, visible, also = [], filter, families }: Case
     (filter.childrenOf === undefined || (parentOf(uid) ?? "/") === filter.childrenOf) &&
     (!filter.inRoot || parentOf(uid) === undefined) &&
     Object.entries(filter.equals ?? {}).every(([name, value]) => world.passes(kind, row, name, value)) &&
-    (kind !== "tags" || (families ?? [0]).includes(row.family as TagFamily))
+    (kind !== "tags" || (families ?? [0]).includes(Number(row.family)))
   );
 }
 
@@ -178,7 +178,7 @@ const limits = [1, 2, 3, 7, 50, 200];
 /** Chooses what a caller sees and asks for. */
 export function chooseCase(world: OracleWorld, random: Random): Case {
   const kind = random.pick(kindNames);
-  const first = random.pick(kind === "tags" && random.chance(0.3) ? [[0], [0, 2], [1, 3], [0, 1, 2, 3]] : [[0]]);
+  const families = kind === "tags" && random.chance(0.3) ? chooseFamilies(random) : [0];
   return {
     kind,
     visible: world.chooseVisible(),
@@ -186,8 +186,13 @@ export function chooseCase(world: OracleWorld, random: Random): Case {
     filter: chooseFilter(world, random, kind),
     order: { field: random.pick(world.sorts(kind)), descending: random.chance(0.5) },
     limit: random.pick(limits),
-    ...(kind === "tags" && { families: first as TagFamily[] }),
+    ...(kind === "tags" && { families }),
   };
+}
+
+function chooseFamilies(random: Random): TagFamily[] {
+  const includes = () => random.chance(0.6);
+  return selectFamilies({ referrers: includes(), dates: includes(), epochs: includes(), vcsSnapshots: includes() });
 }
 
 function chooseFilter(world: OracleWorld, random: Random, kind: KindName): ListFilter {

@@ -20,7 +20,7 @@ const root = rootUid(1);
 const identity = identityRow(childUid(root, 1));
 const role = roleRow(childUid(root, 2), { groupUid: root });
 const repo = repoRow(childUid(root, 3));
-const tag = tagRow(4, { repoUid: repo.uid });
+const tag = tagRow(6, { repoUid: repo.uid });
 const gone = childUid(root, 99);
 
 let store: Store;

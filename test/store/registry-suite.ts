@@ -6,7 +6,8 @@ import type { ListFilter } from "../../src/store/lists/query.js";
 import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
 import { overlayKind } from "../../src/store/registry/overlays.js";
 import { type RepoRow, repoKind } from "../../src/store/registry/repos.js";
-import { type TagFamily, type TagRow, type Tags, tagKind } from "../../src/store/registry/tags.js";
+import { classifyTag, type TagFamily, tagFamilies } from "../../src/store/registry/tag-families.js";
+import { type TagRow, type Tags, tagKind } from "../../src/store/registry/tags.js";
 import type { Store } from "../../src/store/store.js";
 import { childUid, groupRow, overlayBindingRow, overlayRow, rootUid } from "../support/rows.js";
 
@@ -29,14 +30,24 @@ export function repoRow(uid: string, values: Partial<RepoRow> = {}): RepoRow {
   };
 }
 
-/** The nth tag of a repo, of the family n modulo 4. */
+const names: readonly ((n: string) => string)[] = [
+  (n) => `tag-${n}`,
+  (n) => `sha256-${n}`,
+  (n) => `tag-${n}-20260131`,
+  (n) => `tag-${n}-r1`,
+  (n) => `tag-${n}_git20260131`,
+  (n) => `tag-${n}_git20260131-r1`,
+];
+
+/** The nth tag of a repo. Six in a row are of six families. */
 export function tagRow(n: number, values: Partial<TagRow> = {}): TagRow {
+  const name = names[n % names.length]?.(String(n).padStart(2, "0")) ?? "";
   return {
     uid: childUid(values.repoUid ?? repo, n),
     repoUid: repo,
-    name: `tag-${String(n).padStart(2, "0")}`,
+    name,
     digest: n % 3 === 0 ? "sha256:a" : "sha256:b",
-    family: (n % 4) as TagFamily,
+    family: classifyTag(name),
     deprecated: n % 2 === 0,
     bundles: [`z${n}`, "a"],
     createTimeMs: 1_000,
@@ -71,7 +82,7 @@ export function registrySuite(store: () => Store): void {
         assert.equal(await tx.table(repoKind).findByName(root, "full"), undefined);
         assert.deepEqual(await tx.table(repoKind).findUidsWhere("groupUid", root), [other]);
         const [, tag] = rows;
-        assert.deepEqual({ ...(await tx.table(tagKind).findByName(repo, "tag-01")) }, tag);
+        assert.deepEqual({ ...(await tx.table(tagKind).findByName(repo, String(tag?.name))) }, tag);
         assert.equal(await tx.table(tagKind).findByName(repo, "tag-99"), undefined);
       });
       await store().write((tx) => tx.table(repoKind).delete(row.uid));
@@ -110,7 +121,7 @@ export function registrySuite(store: () => Store): void {
       await assert.rejects(async () =>
         store().write((tx) => tx.table(repoKind).insert(repoRow(childUid(group, 8))), late),
       );
-      const twin = tagRow(77, { name: "tag-01" });
+      const twin = tagRow(77, { name: tagRow(1).name });
       await assert.rejects(async () => store().write((tx) => tx.table(tagKind).insert(twin), late));
     });
 
@@ -119,14 +130,17 @@ export function registrySuite(store: () => Store): void {
       "descendants of a group": { descendantsOf: group },
       "descendants of a repo": { descendantsOf: repo },
       "children of a repo": { childrenOf: repo },
-      "a name": { name: "tag-03" },
+      "a name": { name: tagRow(3).name },
       "some by uid": { uids: [childUid(repo, 1), childUid(repo, 4), childUid(other, 2)] },
       "a digest": { equals: { digest: "sha256:a" } },
       "changed since": { equals: { updatedSince: 1_006 } },
       "a digest since, in a repo": { childrenOf: repo, equals: { digest: "sha256:b", updatedSince: 1_003 } },
       "some by uid since": { uids: [childUid(repo, 1), childUid(repo, 4)], equals: { updatedSince: 1_003 } },
     };
-    const requested: readonly (readonly TagFamily[] | undefined)[] = [undefined, [0], [1], [0, 2], [0, 1, 2, 3]];
+    const requested: readonly (readonly TagFamily[] | undefined)[] = [
+      ...[undefined, [0], [1], [0, 2], [0, 1, 2, 3]],
+      ...[[0, classifyTag("1_git")], tagFamilies],
+    ];
     for (const [name, filter] of Object.entries(filters)) {
       test(`lists of tags, ${name}: every set of families, in every order, in pages of 2`, async () => {
         for (const families of requested) {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { is, Param, Placeholder } from "drizzle-orm";
 import { parentOf, rootOf } from "../../src/kernel/uidp.js";
 import { advisoryKind } from "../../src/store/advisories/advisories.js";
+import { matchStatement } from "../../src/store/advisories/search-statements.js";
 import { groupInviteKind } from "../../src/store/iam/group-invites.js";
 import { groupKind } from "../../src/store/iam/groups.js";
 import { identityKind } from "../../src/store/iam/identities.js";
@@ -39,6 +40,9 @@ export async function useFamilies(store: Store): Promise<void> {
     await world.list(kind, { ...query, skip: 0 }, families);
   }
   await useSearches(store, world);
+  // Whether the searches need it depends on the random advisories.
+  const unfiltered = { others: 0, hasExcluded: false, hasText: false, among: "all" } as const;
+  matchStatement({ read: "numbers", isDriven: true, hasDuplicates: true, ...unfiltered });
   await store.read(async (tx) => {
     await tx.access.findMappedGrants(ROOT, [ROOT]);
     await tx.accessQuestions.findBindingsAt(ROOT, [ROOT]);

@@ -1,8 +1,14 @@
 // The current service on SQLite databases of released versions. On PostgreSQL: test/pg/.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
 import { convertSqlite } from "../../src/store/migrate/conversion/sqlite.js";
+import { openSqliteMigration } from "../../src/store/migrate/open-sqlite-migration.js";
+import { expand } from "../../src/store/migrate/phases.js";
+import { classifyTag } from "../../src/store/registry/tag-families.js";
+import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { attack } from "../audit/log-kit.js";
+import { inconsistenciesIn } from "../support/consistency.js";
 import { type Fixture, findDifferences, fixtures, oldFixtures, restoreSqlite } from "./fixtures.js";
 import { compareResponses, startUpgraded, upgradeSuite } from "./upgrade-suite.js";
 
@@ -25,6 +31,29 @@ for (const fixture of fixtures) {
       found.some((one) => /^GET \/iam\/v2beta1\/groups\?page_size=200 .*"changed" instead of "three levels/.test(one)),
       found.join("\n"),
     );
+  });
+}
+
+for (const fixture of fixtures) {
+  test(`a tag of version ${fixture.version} that is a snapshot of a package build comes to its family`, async () => {
+    const data = restoreSqlite(fixture);
+    const names = ["1.0_git20260131-r0", "1.0_git20260131"];
+    // The version before has them in its families of usual tags and of dates.
+    attack(data, `UPDATE tags SET name = '${names[0]}' WHERE name = '1.0'`);
+    attack(data, `UPDATE tags SET name = '${names[1]}' WHERE name = '1.0-20260131'`);
+    await convertOld(fixture, data);
+    if (!oldFixtures.includes(fixture)) {
+      const database = openSqliteMigration({ directory: data, mode: "update" });
+      await expand(database);
+      await database.close();
+    }
+    const db = openDatabase(join(data, "arbor.db"));
+    const read = db.prepare("SELECT family FROM tags WHERE name = ?").pluck();
+    const families = names.map((name) => read.get(name));
+    const inconsistencies = inconsistenciesIn(db);
+    db.close();
+    assert.deepEqual(families, names.map(classifyTag));
+    assert.deepEqual(inconsistencies, []);
   });
 }
 

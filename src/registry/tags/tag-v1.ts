@@ -23,20 +23,12 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, ListQuery } from "../../store/lists/query.js";
-import { type TagFamily, type TagRow, tagKind } from "../../store/registry/tags.js";
+import { classifyTag, selectFamilies, type TagFamily } from "../../store/registry/tag-families.js";
+import { type TagRow, tagKind } from "../../store/registry/tags.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { repos } from "../repos/repo.js";
-import {
-  classifyTag,
-  isBefore10000,
-  isDigestField,
-  listTagPage,
-  parseTagFilters,
-  selectFamilies,
-  tags,
-  upsertTag,
-} from "./tag.js";
+import { isBefore10000, isDigestField, parseTagFilters, tags, upsertTag } from "./tag.js";
 
 // A tag may be created before its image exists.
 const digest: typeof isDigestField = (value, field) => (value === "" ? undefined : isDigestField(value, field));
@@ -85,7 +77,7 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
       const visible = await call.visibleGroups(filter.uidp, filter.id);
       const equals = parseTagFilters(filter);
       const query = buildChunkQuery(filter, { visible, ...(equals && { equals }) }, after);
-      const { rows, next } = await listTagPage(call.tx, query, selectFamiliesV1(filter));
+      const { rows, next } = await call.tx.table(tagKind).listAll(query, selectFamiliesV1(filter));
       return { chunk: { items: rows.map(tagToProtoV1) }, next };
     }),
   } satisfies Partial<Handlers<typeof Registry>>;
@@ -93,13 +85,14 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
 
 /** Selects the families of tags that a request of version 1 does not exclude. */
 function selectFamiliesV1(
-  request: Pick<TagFilter, "excludeReferrers" | "excludeDates" | "excludeEpochs">,
+  request: Pick<TagFilter, "excludeReferrers" | "excludeDates" | "excludeEpochs" | "excludeVcsSnapshots">,
 ): TagFamily[] {
-  const { excludeReferrers, excludeDates, excludeEpochs } = request;
+  const { excludeReferrers, excludeDates, excludeEpochs, excludeVcsSnapshots } = request;
   return selectFamilies({
-    includeReferrers: !excludeReferrers,
-    includeDates: !excludeDates,
-    includeEpochs: !excludeEpochs,
+    referrers: !excludeReferrers,
+    dates: !excludeDates,
+    epochs: !excludeEpochs,
+    vcsSnapshots: !excludeVcsSnapshots,
   });
 }
 
@@ -205,7 +198,7 @@ function buildTagQuery(repoUid: string): ListQuery {
 
 async function findLatest(tx: Tx, repoUid: string, families: readonly TagFamily[]) {
   const order = { field: "updated_at", descending: true } as const;
-  const page = await listTagPage(tx, { ...buildTagQuery(repoUid), order, limit: 1 }, families);
+  const page = await tx.table(tagKind).listAll({ ...buildTagQuery(repoUid), order, limit: 1 }, families);
   const [newest] = page.rows;
   return { page, newest, latest: newest && ((await tx.table(tagKind).findByName(repoUid, "latest")) ?? newest) };
 }
@@ -224,9 +217,11 @@ async function findLongestAlias(
   const query = { ...buildTagQuery(repoUid), order, uncounted: true };
   let after: ListPosition | undefined;
   do {
-    const { rows, next } = await store.read((tx) => tx.table(tagKind).listAll({ ...query, ...(after && { after }) }));
-    for (const { uid, name, digest, family } of rows) {
-      const isAlias = digest === latest.digest && uid !== latest.uid && families.includes(family as TagFamily);
+    const { rows, next } = await store.read((tx) =>
+      tx.table(tagKind).listAll({ ...query, ...(after && { after }) }, families),
+    );
+    for (const { uid, name, digest } of rows) {
+      const isAlias = digest === latest.digest && uid !== latest.uid;
       if (isAlias && name !== "latest-dev" && name.length > longest.length) longest = name;
     }
     if (call.signal.aborted) throw deadlineExceeded();

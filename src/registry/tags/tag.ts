@@ -1,5 +1,4 @@
-// The tag resource: its definition, its family, how it is written, how version 2 shows it, and its handlers in version
-// 2beta1.
+// The tag resource: its definition, how it is written, how version 2 shows it, and its handlers in version 2beta1.
 import { create } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
@@ -23,16 +22,12 @@ import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
-import type { ListQuery, Page } from "../../store/lists/query.js";
-import { type TagFamily, type TagRow, tagKind } from "../../store/registry/tags.js";
+import { classifyTag, formatIncluded, type IncludedKinds, selectFamilies } from "../../store/registry/tag-families.js";
+import { type TagRow, tagKind } from "../../store/registry/tags.js";
 import type { Tx } from "../../store/transaction.js";
 import { parseDigest } from "../oci/reference.js";
 import { repos } from "../repos/repo.js";
 import { isLabels, isTagNameField } from "../repos/repo-rules.js";
-
-const REFERRER = /^sha256-/;
-const DATE = /-20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$/;
-const EPOCH = /-r[0-9]+$/;
 
 export const isDigestField: FieldRule = (value, field) =>
   parseDigest(value) ? undefined : breakRule(field, "must be a digest, such as sha256: and 64 hexadecimal digits");
@@ -63,13 +58,6 @@ export const tags = defineResource({
 // The creation of a tag that exists moves it.
 function countNew(repoUid: string, name = "") {
   return { exact: async (tx: Tx) => ((await tx.table(tagKind).findByName(repoUid, name)) === undefined ? 1 : 0) };
-}
-
-/** Classifies a tag by its name; lists hide all families but 0 unless the request includes them. */
-export function classifyTag(name: string): TagFamily {
-  if (REFERRER.test(name)) return 1;
-  if (DATE.test(name)) return 2;
-  return EPOCH.test(name) ? 3 : 0;
 }
 
 /** How bodies of the audit log show tags. */
@@ -138,7 +126,6 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
 /** The latest value of a Timestamp, in epoch seconds: the end of the year 9999. */
 const LAST_S = 253_402_300_799;
 
-type IncludedFamilies = Pick<ListTagsRequest, "includeReferrers" | "includeDates" | "includeEpochs">;
 type TagFilters = Pick<ListTagsRequest, "digest"> & { readonly updatedSince?: Timestamp | undefined };
 
 /** Creates TagsService. */
@@ -147,11 +134,11 @@ export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listReso
     getTag: ({ uid }, { tx }) => getResource(tx, tags, uid, tagToProto),
 
     async listTags(request, call) {
-      const families = selectFamilies(request);
+      const included = findIncluded(request);
       const { resources, ...page } = await listResources(call, tags, request, tagToProto, {
-        // A page token does not continue a list of other families.
-        method: `ListTags ${families.join(" ")}`,
-        readPage: (query) => listTagPage(call.tx, query, families),
+        // A page token does not continue a list that includes other kinds.
+        method: `ListTags ${formatIncluded(included)}`,
+        readPage: (query) => call.tx.table(tagKind).listAll(query, selectFamilies(included)),
         equals: parseTagFilters(request),
       });
       return { tags: resources, ...page };
@@ -181,20 +168,14 @@ export function tagsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listReso
   });
 }
 
-/** Lists the tags of these families. */
-export function listTagPage(tx: Tx, query: ListQuery, families: readonly TagFamily[]): Promise<Page<TagRow>> {
-  if (families.length === 1) return tx.table(tagKind).list(query);
-  return tx.table(tagKind).listAll(query, families.length === 4 ? undefined : families);
-}
-
-/** Selects the families of tags that a list shows: the usual one, which comes first, and those included. */
-export function selectFamilies({ includeReferrers, includeDates, includeEpochs }: IncludedFamilies): TagFamily[] {
-  return [
-    0,
-    ...(includeReferrers ? [1 as const] : []),
-    ...(includeDates ? [2 as const] : []),
-    ...(includeEpochs ? [3 as const] : []),
-  ];
+function findIncluded(request: ListTagsRequest): IncludedKinds {
+  const { includeReferrers, includeDates, includeEpochs, includeVcsSnapshots } = request;
+  return {
+    referrers: includeReferrers,
+    dates: includeDates,
+    epochs: includeEpochs,
+    vcsSnapshots: includeVcsSnapshots,
+  };
 }
 
 /**

@@ -1,16 +1,17 @@
-// Whether the counters of lists are right, and whether each listed row has the uid of its root.
+// Whether the counters of lists and the families of tags are right, and whether each listed row has the uid of its root.
 import { getTableName, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { isBelow, lineageOf } from "../../kernel/uidp.js";
 import { kinds } from "../kinds.js";
 import { type Counted, counterOf, familiesOf, type ListedKind, type ListedTables } from "../lists/resource.js";
+import { buildFamilySql } from "../registry/tag-families.js";
 import { columnOf } from "../statement.js";
 import { schema } from "../tables/schema-sqlite.js";
-import { at, isBelowSql } from "./database.js";
+import { at, type CheckDatabase, isBelowSql } from "./database.js";
 import { buildRepairable, type Check, type CheckContext } from "./findings.js";
 import { reportRows } from "./references.js";
 
-const { counters } = schema;
+const { counters, tags } = schema;
 
 /** How many rows are read at once. */
 const ROWS_PER_PAGE = 5_000;
@@ -39,10 +40,22 @@ const allCounters = kinds.flatMap((kind) =>
   familiesOf(kind).flatMap((family) => [counterOf(kind, "below", family), counterOf(kind, "children", family)]),
 );
 
-/** Compares every counter with the rows. */
+/** Compares every counter with the rows, and the families of tags, which have counters of their own, with the names. */
 export const counterCheck: Check = {
   name: "counters",
   async run(context) {
+    context.progress("families of tags");
+    await reportRows(context, {
+      rule: "tags.family",
+      table: tags,
+      columns: [tags.family],
+      faulty: sql`${tags} c where ${isOtherFamily(context.db.dialect, "c.")}`,
+      describe: ({ family }) => ({
+        problem: `family is ${family}, which is not that of the name`,
+        remedy: "arbor check --repair",
+        repairable: true,
+      }),
+    });
     for (const checked of checkedKinds) {
       await compareCounters(context, checked);
       await findCountersWithoutRows(context, checked);
@@ -54,14 +67,13 @@ export const counterCheck: Check = {
 /** An ancestor of rows, with how many of each family lie below it and how many are its children. */
 interface Scope {
   readonly uid: string;
-  readonly below: number[];
-  readonly children: number[];
+  readonly below: Record<number, number>;
+  readonly children: Record<number, number>;
 }
 
 // Rows come in the order of uids, so all that lies below an ancestor comes in one piece. The ancestors of the current row
 // are open; one that is left is complete.
 async function compareCounters(context: CheckContext, checked: CheckedKind): Promise<void> {
-  const families = familiesOf(checked.kind).length;
   const open: Scope[] = [];
   let complete: Scope[] = [];
   const close = (next: string | undefined) => {
@@ -74,7 +86,7 @@ async function compareCounters(context: CheckContext, checked: CheckedKind): Pro
     close(uid);
     const ancestors = lineageOf(uid).slice(0, -1);
     for (const ancestor of ancestors.slice(open.length)) {
-      open.push({ uid: ancestor, below: Array(families).fill(0), children: Array(families).fill(0) });
+      open.push({ uid: ancestor, below: {}, children: {} });
     }
     for (const [i, { below, children }] of open.entries()) {
       below[family] = (below[family] ?? 0) + 1;
@@ -166,9 +178,18 @@ async function findUnknownCounters({ db, report }: CheckContext): Promise<void> 
   }
 }
 
-/** The statements that count all rows again. */
-export function rebuildCounters(): readonly SQL[] {
-  return [sql`delete from ${counters}`, ...checkedKinds.flatMap(buildCounts)];
+/** The statements that derive the families of tags again, and count all rows. */
+export function rebuildCounters(dialect: CheckDatabase["dialect"]): readonly SQL[] {
+  const family = sql.raw(buildFamilySql(dialect, "name"));
+  return [
+    sql`update ${tags} set family = ${family} where ${isOtherFamily(dialect, "")}`,
+    sql`delete from ${counters}`,
+    ...checkedKinds.flatMap(buildCounts),
+  ];
+}
+
+function isOtherFamily(dialect: CheckDatabase["dialect"], table: "c." | ""): SQL {
+  return sql.raw(`${table}family <> ${buildFamilySql(dialect, `${table}name`)}`);
 }
 
 // A uid of n characters has (n - 40) / 17 ancestors; the first one has 40 characters.

@@ -65,7 +65,7 @@ export interface Join {
 /** A quota that counters count. */
 export type CountedQuota = Exclude<QuotaKind, "roots" | "identityBindings">;
 
-// Two for each of up to four families.
+// Two for each of the families 0 to 3. A family of a higher number has counters beyond those of all kinds.
 const COUNTERS = 8;
 
 /** The number of the first counter of the kind with this number. */

@@ -30,11 +30,13 @@ export interface ContractStatement {
  *
  * Every method runs in a transaction that also stores how far the migration is, so that an end at any point neither loses
  * nor repeats a batch. On an empty database only `begin` and `contract` run, one after the other, within the creation of
- * the schema.
+ * the schema, unless the migration leaves nothing.
  */
 export interface DataMigration {
   /** The key under which progress is stored. It must never change. */
   readonly name: string;
+  /** Whether `contract` drops all that `begin` creates. Then a new database gets neither, and needs no right to create triggers. */
+  readonly leavesNothing?: true;
   /** Statements that run once, in one transaction, before the first batch; they install triggers, for example. */
   begin(dialect: Dialect): readonly string[];
   /** About how many rows there are to do, in the unit of `done` below; for the progress bar. Runs once per process. */

@@ -1,5 +1,6 @@
 // Lists the migrations of stored rows.
 import type { DataMigration } from "./data-migration.js";
+import { tagFamilies } from "./tag-families.js";
 
 /** All migrations of stored rows, in the order in which they run. New ones are added at the end. */
-export const dataMigrations: readonly DataMigration[] = [];
+export const dataMigrations: readonly DataMigration[] = [tagFamilies];

@@ -129,11 +129,11 @@ export function isExpansionNeeded(error: unknown): boolean {
 export function buildCreation(dialect: Dialect, migrations: readonly DataMigration[]): string[] {
   return [
     ...buildSchemaStatements(dialect, listSchemaMigrations(dialect, 0)),
-    ...migrations.flatMap((migration) => [
-      ...migration.begin(dialect),
-      insertProgress(migration, "contracted"),
-      ...migration.contract(dialect).map(({ sql }) => sql),
-    ]),
+    ...migrations.flatMap((migration) => {
+      const progress = insertProgress(migration, "contracted");
+      if (migration.leavesNothing) return [progress];
+      return [...migration.begin(dialect), progress, ...migration.contract(dialect).map(({ sql }) => sql)];
+    }),
     buildVersionChange(),
   ];
 }

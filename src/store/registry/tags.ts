@@ -9,9 +9,7 @@ import type { Filter } from "../lists/resource.js";
 import { deleteRows, deleteSome, insertMissing, putRow, selectRows } from "../rows.js";
 import { buildEquals, padParams, rowLimit, statement, statementFamily, value } from "../statement.js";
 import type { TagMark, TagMove } from "../tables/registry.js";
-
-/** The family of a tag, which follows from its name: usual, or one that lists hide by default. */
-export type TagFamily = 0 | 1 | 2 | 3;
+import { type TagFamily, tagFamilies } from "./tag-families.js";
 
 const filters: Readonly<Record<string, Filter>> = {
   updatedSince: (t) => gte(t.tags.updateTimeMs, value("updatedSince")),
@@ -31,8 +29,7 @@ const declared = declareKind({
     name: c.str("name").notNull(),
     /** The digest of the manifest that it points to; empty for a tag of version 1 that has no image yet. */
     digest: c.str("digest").notNull(),
-    /** 0 usual, 1 referrers (`sha256-…`), 2 dates (`…-20yymmdd`), 3 epochs (`…-rN`). */
-    family: c.int("family").$type<TagFamily>().notNull(),
+    family: c.int("family").notNull(),
     deprecated: c.bool("deprecated").notNull(),
     bundles: c.json<string[]>("bundles").notNull(),
     createTimeMs: c.long("create_time_ms").notNull(),
@@ -42,7 +39,7 @@ const declared = declareKind({
   parent: "repoUid",
   quota: "tags",
   sorts: { name: "name", updated_at: "updateTimeMs" },
-  families: { column: "family", values: [0, 1, 2, 3] },
+  families: { column: "family", values: tagFamilies },
   filters,
 });
 

@@ -8,6 +8,39 @@ const createsCopy: Step = {
   keep: { made: "uid" },
 };
 
+/** What lists of tags hide by default, as the fields of requests name it. */
+const tagKinds = ["Referrers", "Dates", "Epochs", "VcsSnapshots"] as const;
+type TagKind = (typeof tagKinds)[number];
+const kindSets = Array.from({ length: 16 }, (_, bits) => tagKinds.filter((_, i) => (bits >> i) & 1));
+
+/** A tag of each set of kinds, in the order of names. No name ends as a date and as a package build. */
+const tagsOfKinds: readonly (readonly [name: string, kinds: readonly TagKind[]])[] = [
+  ["1.2", []],
+  ["1.2-20260914", ["Dates"]],
+  ["1.2-r0", ["Epochs"]],
+  ["1.2_git20260914", ["VcsSnapshots"]],
+  ["1.2_git20260914-20260915", ["Dates", "VcsSnapshots"]],
+  ["1.2_git20260914-r0", ["Epochs", "VcsSnapshots"]],
+  ["sha256-0123", ["Referrers"]],
+  ["sha256-0123-20260914", ["Referrers", "Dates"]],
+  ["sha256-0123-r0", ["Referrers", "Epochs"]],
+  ["sha256-0123_git", ["Referrers", "VcsSnapshots"]],
+  ["sha256-0123_git-20260914", ["Referrers", "Dates", "VcsSnapshots"]],
+  ["sha256-0123_git-r0", ["Referrers", "Epochs", "VcsSnapshots"]],
+];
+const listTags = (included: readonly TagKind[]) =>
+  tagsOfKinds.filter(([, kinds]) => kinds.every((kind) => included.includes(kind))).map(([name]) => name);
+const matchNames = (included: readonly TagKind[]) =>
+  new RegExp(`^(?:${listTags(included).join("|")})$`.replaceAll(".", "[.]"));
+const createTag = (name: string): Step => ({
+  call: "CreateTag",
+  request: { parent: "<freshRepo>", tag: { name, digest: "<digest>" } },
+  expect: {},
+});
+const createsTags = tagsOfKinds.map(([name]) => createTag(name));
+const snapshots = ["1.2_cvs", "1.2_svn3", "1.2b_git20260914-dev", "1.2_hg1_p2", "1.2_rc_git1", "app-1_git1-jre"];
+const noSnapshots = ["feature_git", "_git20260914", "1.2_github", "1.2_git3f2a9c1", "1.2_git1.3", "1.2_GIT1", "1.2_p3"];
+
 /** The registry, tags and advisories. */
 export const registry: readonly Rule[] = [
   {
@@ -95,32 +128,65 @@ export const registry: readonly Rule[] = [
   },
   {
     anchor: "tags",
-    says: "tags of referrers, dates and package builds are left out unless asked for",
+    says: "version 2 lists a tag of referrers, dates, package builds or snapshots only if each of its kinds is included",
     steps: [
-      ...["sha256-0123", "v1-20260131", "v1-r3", "v1"].map(
-        (name): Step => ({
-          call: "CreateTag",
-          request: { parent: "<freshRepo>", tag: { name, digest: "<digest>" } },
-          expect: {},
+      ...createsTags,
+      ...kindSets.map(
+        (kinds): Step => ({
+          call: "ListTags",
+          request: {
+            uidp: { descendantsOf: "<freshRepo>" },
+            orderBy: "name",
+            ...Object.fromEntries(kinds.map((kind) => [`include${kind}`, true])),
+          },
+          expect: {
+            result: { tags: listTags(kinds).map((name) => ({ name })), totalCount: `${listTags(kinds).length}` },
+          },
         }),
       ),
-      {
-        call: "ListTags",
-        request: { uidp: { descendantsOf: "<freshRepo>" } },
-        expect: { result: { tags: [{ name: "v1" }], totalCount: "1" } },
-      },
-      {
-        call: "ListTags",
-        request: {
-          uidp: { descendantsOf: "<freshRepo>" },
-          includeReferrers: true,
-          includeDates: true,
-          includeEpochs: true,
-        },
-        expect: { result: { tags: each({ name: /./ }, 4), totalCount: "4" } },
-      },
     ],
   },
+  {
+    anchor: "tags",
+    says: "version 1 lists and counts all tags, but for those of which one kind is excluded",
+    steps: [
+      ...createsTags,
+      ...kindSets.flatMap((kinds): Step[] => {
+        const excluded = tagKinds.filter((kind) => !kinds.includes(kind));
+        const excludes = Object.fromEntries(excluded.map((kind) => [`exclude${kind}`, true]));
+        return [
+          {
+            call: "registry.Registry.ListTags",
+            request: { uidp: { descendantsOf: "<freshRepo>" }, ...excludes },
+            // In the order of uids.
+            expect: { result: { items: each({ name: matchNames(kinds) }, listTags(kinds).length) } },
+          },
+          {
+            call: "registry.Registry.GetRepoTagsSummary",
+            request: { repoId: "<freshRepo>", ...excludes },
+            expect: { result: { tagCount: `${listTags(kinds).length}` } },
+          },
+        ];
+      }),
+    ],
+  },
+  ...[
+    { says: "a suffix of a version control system makes a snapshot", names: snapshots, isSnapshot: true },
+    { says: "what is no such suffix of a version makes none", names: noSnapshots, isSnapshot: false },
+  ].map(
+    ({ says, names, isSnapshot }): Rule => ({
+      anchor: "tags",
+      says,
+      steps: [
+        ...names.map(createTag),
+        {
+          call: "ListTags",
+          request: { uidp: { descendantsOf: "<freshRepo>" } },
+          expect: { result: { totalCount: isSnapshot ? "0" : `${names.length}` } },
+        },
+      ],
+    }),
+  ),
   {
     anchor: "advisories",
     says: "advisories are read over version 2",

@@ -130,7 +130,7 @@ for (const name of wireNames) {
 
     it("are all listed, but for families left out, digests, names and times", async () => {
       const repo = await newRepo();
-      const all = ["1.0-r1", "latest", "latest-20250131", "sha256-aa.sig"];
+      const all = ["1.0-r1", "1.0_git1", "1.0_git1-r1", "latest", "latest-20250131", "sha256-aa-r1", "sha256-aa.sig"];
       for (const tag of all) {
         world.harness.skewMs += 10;
         await world.tag(repo, tag, tag === "latest" ? "b" : "a");
@@ -139,10 +139,13 @@ for (const name of wireNames) {
       const without = (...names: string[]) => all.filter((one) => !names.includes(one));
       for (const [filter, expected] of [
         [{}, all],
-        [{ excludeReferrers: true }, without("sha256-aa.sig")],
+        [{ excludeReferrers: true }, without("sha256-aa.sig", "sha256-aa-r1")],
         [{ excludeDates: true }, without("latest-20250131")],
-        [{ excludeEpochs: true, excludeDates: true }, ["latest", "sha256-aa.sig"]],
-        [{ excludeReferrers: true, excludeDates: true, excludeEpochs: true }, ["latest"]],
+        [{ excludeVcsSnapshots: true }, without("1.0_git1", "1.0_git1-r1")],
+        [{ excludeEpochs: true }, ["1.0_git1", "latest", "latest-20250131", "sha256-aa.sig"]],
+        [{ excludeEpochs: true, excludeDates: true }, ["1.0_git1", "latest", "sha256-aa.sig"]],
+        [{ excludeReferrers: true, excludeDates: true, excludeEpochs: true }, ["1.0_git1", "latest"]],
+        [{ excludeReferrers: true, excludeDates: true, excludeEpochs: true, excludeVcsSnapshots: true }, ["latest"]],
         [{ digest: digestOf("a") }, without("latest")],
         [{ name: "1.0-r1" }, ["1.0-r1"]],
         [{ name: "1.0-r1", excludeEpochs: true }, []],
@@ -153,7 +156,7 @@ for (const name of wireNames) {
       const { items } = await wire.call(v1.listTags, { uidp, name: "latest" });
       const updatedSince = items[0]?.updatedAt;
       assert.ok(updatedSince);
-      assert.deepEqual(await namesOf({ uidp, updatedSince }), ["latest-20250131", "sha256-aa.sig"]);
+      assert.deepEqual(await namesOf({ uidp, updatedSince }), ["latest-20250131", "sha256-aa-r1", "sha256-aa.sig"]);
       const last = { seconds: 253_402_300_799n, nanos: 999_999_999 };
       assert.deepEqual(await namesOf({ uidp, updatedSince: last }), []);
     });
@@ -230,18 +233,36 @@ for (const name of wireNames) {
         [repo, 0n, undefined, undefined],
       );
       assert.equal(await lately(), false);
-      const order = ["1.2", "1.2.3", "latest-dev", "latest", "1.2.3-r4", "edge"];
+      const order = [
+        "1.2",
+        "1.2.3",
+        "latest-dev",
+        "latest",
+        "1.2.3-r4",
+        "1.2.3_git20260914",
+        "1.2.3_git20260914-r4",
+        "edge",
+      ];
       for (const tag of order) {
         world.harness.skewMs += 10;
         await world.tag(repo, tag, tag === "edge" ? "e" : "a");
       }
       const whole = await summary();
-      assert.deepEqual([whole.tagCount, whole.latestTag?.name, whole.latestVersion], [6n, "latest", "1.2.3-r4"]);
-      const fewer = await summary({ excludeEpochs: true, excludeDates: true, excludeReferrers: true });
-      assert.deepEqual([fewer.tagCount, fewer.latestTag?.name, fewer.latestVersion], [5n, "latest", "1.2.3"]);
+      assert.deepEqual(
+        [whole.tagCount, whole.latestTag?.name, whole.latestVersion],
+        [8n, "latest", "1.2.3_git20260914-r4"],
+      );
+      for (const [excluded, count, version] of [
+        [{ excludeEpochs: true, excludeDates: true, excludeReferrers: true }, 6n, "1.2.3_git20260914"],
+        [{ excludeVcsSnapshots: true }, 6n, "1.2.3-r4"],
+        [{ excludeEpochs: true, excludeVcsSnapshots: true }, 5n, "1.2.3"],
+      ] as const) {
+        const fewer = await summary(excluded);
+        assert.deepEqual([fewer.tagCount, fewer.latestTag?.name, fewer.latestVersion], [count, "latest", version]);
+      }
       await wire.call(v1.deleteTag, { id: whole.latestTag?.id ?? "" });
       const rest = await summary();
-      assert.deepEqual([rest.tagCount, rest.latestTag?.name, rest.latestVersion], [5n, "edge", ""]);
+      assert.deepEqual([rest.tagCount, rest.latestTag?.name, rest.latestVersion], [7n, "edge", ""]);
       assert.deepEqual(rest.lastUpdated, rest.latestTag?.updatedAt);
       assert.equal(await lately(), true);
       world.harness.skewMs += 25 * 60 * 60 * 1000;

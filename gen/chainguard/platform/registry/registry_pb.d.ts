@@ -172,7 +172,8 @@ export declare const Registry: GenService<{
   },
   /**
    * Lists the tags that the caller may see, without pages. Tags of referrers,
-   * dates and package builds are included unless the request excludes them.
+   * dates, package builds and snapshots are included unless the request
+   * excludes them. A tag that is several of these is left out if one is excluded.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListTags
    */

@@ -211,7 +211,7 @@ async function findTags(lookup: Lookup, text: string): Promise<string[]> {
   for (const repo of await findAll(lookup, "repo", text.slice(0, colon))) {
     const request = createRequest(TagsService.method.listTags.input, {
       ...{ name: text.slice(colon + 1), pageSize: PAGE_SIZE, uidp: { childrenOf: repo } },
-      ...{ includeReferrers: true, includeDates: true, includeEpochs: true },
+      ...{ includeReferrers: true, includeDates: true, includeEpochs: true, includeVcsSnapshots: true },
     });
     for await (const row of readRows(lookup.call, TagsService.method.listTags, request)) {
       if (row.name === text.slice(colon + 1)) uids.push(String(row.uid));

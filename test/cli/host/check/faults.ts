@@ -202,6 +202,7 @@ export const derivedFaults: readonly Fault[] = [
     reason: "a tag is of another family than was counted",
     sql: [`UPDATE tags SET family = 0 WHERE uid = '${repo}/0000000000000001'`],
     found: [
+      new RegExp(`^counters: tags ${repo}/0000000000000001: family is 0, which is not that of the name$`),
       ...[repo, squad, team, root].flatMap((uid) => [
         counterIs(80, uid, "2", "3"),
         ...(uid === repo ? [counterIs(81, uid, "2", "3")] : []),
