@@ -11,6 +11,7 @@ import {
   IdentityProviderSchema,
   IdentityProvidersService,
   IdentityProvider_SCIM_CredentialState as State,
+  IdentityProvider_OIDC_TokenEndpointAuthMethodSchema as TokenEndpointAuthMethodSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { breakRule } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
@@ -33,7 +34,7 @@ const MAX_SCOPES = 32;
 
 const isOidc: FieldRule = (value, field) => {
   if (value === undefined) return breakRule(field, "is required");
-  const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
+  const { issuer, clientId, additionalScopes, groupsClaim, tokenEndpointAuthMethod } = value as IdentityProvider_OIDC;
   if (!isIssuerUrl(issuer)) {
     return breakRule(`${field}.issuer`, "must be an https URL without user, query or fragment");
   }
@@ -45,9 +46,12 @@ const isOidc: FieldRule = (value, field) => {
   ) {
     return breakRule(`${field}.additionalScopes`, `must be at most ${MAX_SCOPES} scope names`);
   }
-  return groupsClaim === "" || isText(groupsClaim)
-    ? undefined
-    : breakRule(`${field}.groupsClaim`, `must be at most ${MAX_TEXT} characters`);
+  if (groupsClaim !== "" && !isText(groupsClaim)) {
+    return breakRule(`${field}.groupsClaim`, `must be at most ${MAX_TEXT} characters`);
+  }
+  return TokenEndpointAuthMethodSchema.value[tokenEndpointAuthMethod] === undefined
+    ? breakRule(`${field}.tokenEndpointAuthMethod`, "must name a method")
+    : undefined;
 };
 
 function isText(text: string): boolean {
