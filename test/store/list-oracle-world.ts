@@ -269,7 +269,16 @@ export class OracleWorld {
           updateTimeMs,
         });
       case "identityProviders":
-        return { uid, groupUid: parent, ...usual, defaultRole: role, oidc: {}, sealedSecret: "", scim: {} };
+        return {
+          uid,
+          groupUid: parent,
+          ...usual,
+          defaultRole: role,
+          lacksDefaultRole: false,
+          oidc: {},
+          sealedSecret: "",
+          scim: {},
+        };
       case "accountAssociations":
         return { uid: parent, parentUid: parentOf(parent) ?? null, ...usual, accounts: { a: 1 } };
       case "groupInvites": {

@@ -33,11 +33,15 @@ import { findsResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { type IdentityProviderRow, identityProviderKind } from "../../store/iam/identity-providers.js";
 import { identityProviders, identityProviderToProto, oidcFromJson } from "./identity-provider.js";
-import { deleteMappings, type IdentityProviderDeps } from "./identity-provider-v2beta1.js";
+import { deleteDependents, type IdentityProviderDeps } from "./identity-provider-v2beta1.js";
 
 // The mask names `oidc` and not `oidc.client_secret`. Responses never have the secret, so a provider that is
-// read and sent back has none, and its stored secret must stay.
-const fullMask = { paths: ["name", "description", "default_role", "oidc"] };
+// read and sent back has none, and its stored secret must stay. Of a provider whose default role may be absent, an empty
+// one leaves it as it is.
+function buildMask({ defaultRole }: IdentityProvider, before: IdentityProviderRow | undefined) {
+  const keepsRole = defaultRole === "" && before?.scim.enabled === true;
+  return { paths: ["name", "description", ...(keepsRole ? [] : ["default_role"]), "oidc"] };
+}
 
 // The other fields of SCIM change without a request, such as the state of its tokens.
 const fixed = defineFixedFields(IdentityProviderSchema, {
@@ -63,7 +67,7 @@ export function identityProvidersV1(
 
     async update(provider, call) {
       const before = await call.tx.table(identityProviderKind).find(provider.id);
-      const request = { identityProvider: fromV1(provider, before), updateMask: fullMask };
+      const request = { identityProvider: fromV1(provider, before), updateMask: buildMask(provider, before) };
       return requireUpdated(fixed, provider, toProtoV1(await v2.updateIdentityProvider(request, call)));
     },
 
@@ -72,7 +76,7 @@ export function identityProvidersV1(
     ),
 
     delete: withPreparation({
-      prepare: ({ id }: DeleteIdentityProviderRequest, call) => deleteMappings(id, store, call),
+      prepare: ({ id }: DeleteIdentityProviderRequest, call) => deleteDependents(id, store, call),
       handle: ({ id }: DeleteIdentityProviderRequest, call) => v2.deleteIdentityProvider({ uid: id }, call),
     }),
 

@@ -24,10 +24,16 @@ import {
   isDescription,
   isIssuerUrl,
   isName,
+  isOptionalUid,
   isPrintable,
   isRequiredUid,
 } from "../../pipeline/resource/rules.js";
-import { type IdentityProviderRow, identityProviderKind, type ScimState } from "../../store/iam/identity-providers.js";
+import {
+  findDefaultRole,
+  type IdentityProviderRow,
+  identityProviderKind,
+  type ScimState,
+} from "../../store/iam/identity-providers.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
@@ -73,9 +79,15 @@ export const identityProviders = defineResource({
     createsInScope(IdentityProviders.method.create),
   ],
   stable: StableIdentityProvidersService,
-  mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
+  mutable: { name: isName, description: isDescription, defaultRole: isOptionalUid, oidc: isOidc },
   fixed: { "oidc.correlationRule": immutable() },
 });
+
+/** The rules for new providers, of which SCIM is off. */
+export const newIdentityProviders = {
+  ...identityProviders,
+  mutable: { ...identityProviders.mutable, defaultRole: isRequiredUid },
+};
 
 /** Converts OIDC settings to what is stored: the JSON of their message without the client secret. */
 export function oidcToJson(oidc: IdentityProvider_OIDC): object {
@@ -117,7 +129,7 @@ export function identityProviderToProto(row: IdentityProviderRow, nowMs: number)
     uid: row.uid,
     name: row.name,
     description: row.description,
-    defaultRole: row.defaultRole,
+    defaultRole: findDefaultRole(row) ?? "",
     createTime: timestampOf(row.createTimeMs),
     updateTime: timestampOf(row.updateTimeMs),
     configuration: { case: "oidc", value: oidcFromJson(row.oidc) },
