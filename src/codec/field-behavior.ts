@@ -1,6 +1,6 @@
 import { type DescEnumValue, type DescField, type DescMessage, type DescOneof, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
-import { hasBehavior, isEmptyValid } from "./fields.js";
+import { hasBehavior, isEmptyValid, isRequired } from "./fields.js";
 import type { Comments } from "./proto-comments.js";
 
 // The published messages have few google.api.field_behavior options, those of version 1 none, and options must not be
@@ -14,11 +14,6 @@ const URL_TEXT = /^The (?:https )?URL\b/;
 const NOT_OFFERED = /\bNot offered\b/;
 const ASSIGNED = /\bAssigned by the service\b/;
 const SET_BY_SERVICE = /\b(?:Assigned|Set) by the service\b/;
-
-/** Whether a request must have the field (google.api.field_behavior, AIP-203). */
-export function isRequired(field: DescField): boolean {
-  return hasBehavior(field, FieldBehavior.REQUIRED);
-}
 
 /** Whether only the service sets the field, so that requests with it are accepted and it is ignored. */
 export function isOutputOnly(field: DescField): boolean {
@@ -44,11 +39,16 @@ export function isRequiredInput(field: DescField, comments: Comments): boolean {
 }
 
 /**
- * The oneofs of a message of which the service rejects a request without any member, by their comments. A oneof of one
- * member is none: that member is required by its own comment.
+ * The oneofs of a message of which the service rejects a request without any member: those whose members are all
+ * REQUIRED, or whose comment says so. A oneof of one member is none: that member is required by itself.
  */
 export function findRequiredOneofs(desc: DescMessage, comments: Comments): readonly DescOneof[] {
-  return desc.oneofs.filter((oneof) => oneof.fields.length > 1 && REQUIRED.test(commentOf(oneof, comments)));
+  return desc.oneofs.filter(
+    (oneof) =>
+      oneof.fields.length > 1 &&
+      (oneof.fields.every((field) => hasBehavior(field, FieldBehavior.REQUIRED)) ||
+        REQUIRED.test(commentOf(oneof, comments))),
+  );
 }
 
 /** Whether a request of a batch may omit the field, because the batch has it for all of its requests (AIP-233). */

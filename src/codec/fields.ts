@@ -16,7 +16,7 @@ import {
 } from "@bufbuild/protobuf";
 import type { GenExtension } from "@bufbuild/protobuf/codegenv2";
 import type { EnumValueOptions, FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
-import { type FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 
 /** A message, or an init object of one, as an object. */
 export type Fields = Record<string, unknown>;
@@ -209,4 +209,17 @@ export function readOption<O extends Options, T>(element: DescriptorOf<O>, optio
 /** Whether the proto declares a behaviour of a field (google.api.field_behavior, AIP-203). */
 export function hasBehavior(field: DescField, behavior: FieldBehavior): boolean {
   return readOption(field, field_behavior)?.includes(behavior) ?? false;
+}
+
+/**
+ * Whether a request must have the field (google.api.field_behavior, AIP-203). Of a oneof with several members a request
+ * has one, so none of them is required by itself.
+ */
+export function isRequired(field: DescField): boolean {
+  return hasBehavior(field, FieldBehavior.REQUIRED) && !isAlternative(field);
+}
+
+// Whether the field is one of several members of a oneof.
+function isAlternative({ oneof }: DescField): boolean {
+  return oneof !== undefined && oneof.fields.length > 1;
 }

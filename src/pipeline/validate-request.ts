@@ -1,8 +1,7 @@
 // Validates every request before its handler runs: its REQUIRED fields are set, and no text holds U+0000.
 
 import { type DescField, type DescMessage, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
-import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
-import { hasBehavior, isEmptyValid } from "../codec/fields.js";
+import { isEmptyValid, isRequired } from "../codec/fields.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 
 type Check = (request: Message) => void;
@@ -29,7 +28,7 @@ export function assertRequiredFields(desc: DescMessage, request: Message): void 
 
 function compile(message: DescMessage): Check {
   const required = message.fields.filter(
-    (field) => hasBehavior(field, FieldBehavior.REQUIRED) && field.fieldKind !== "message" && !isEmptyValid(field),
+    (field) => isRequired(field) && field.fieldKind !== "message" && !isEmptyValid(field),
   );
   return (request) => {
     let violations: FieldViolation[] | undefined;

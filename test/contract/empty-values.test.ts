@@ -63,7 +63,13 @@ function emptyValueOf(field: DescField, choice: number, within: readonly DescMes
 // What the tables of groups, identities, roles and role bindings in the specification do not show.
 const ABSENT_WHEN_EMPTY: ReadonlySet<string> = new Set(
   [
-    ...["Identity.email", "Identity.email_unverified", "Identity.company", "RoleBindingIdentity.email"],
+    ...[
+      "Identity.email",
+      "Identity.email_unverified",
+      "Identity.company",
+      "RoleBindingIdentity.email",
+      "RoleBinding.managed_by_uidp",
+    ],
     ...["Identity.ClaimMatch.claims", "Identity.ClaimMatch.claim_patterns", "Role.capabilities"],
     ...["issuer", "subject", "issuer_keys", "audiences"].map((name) => `Identity.StaticKeys.${name}`),
     "Identity.AWSIdentity.aws_account",

@@ -308,7 +308,14 @@ describe("the stream of events", () => {
 
   const binding = (identityUid: string, roleUid: string, groupUid: string) => ({
     ...{ uid: `${groupUid}/00000000000000ff`, groupUid, identityUid, roleUid },
-    ...{ automatic: false, accepted: false, pending: false, createTimeMs: 1_000, updateTimeMs: 1_000 },
+    ...{
+      automatic: false,
+      accepted: false,
+      managedByUid: null,
+      pending: false,
+      createTimeMs: 1_000,
+      updateTimeMs: 1_000,
+    },
   });
 
   it("shows what lies in its scope and matches its filters", async () => {

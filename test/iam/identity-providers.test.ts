@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { builtinRoleUid } from "../../src/kernel/ids.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { identityProviderKind, type ScimState } from "../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { startHarness } from "../support/harness.js";
+import { bindingRow } from "../support/rows.js";
 import { insertScimToken } from "../support/scim.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type IamWorld, startIamWorld } from "./iam-world.js";
@@ -187,6 +189,39 @@ describe("a provider", () => {
     assert.deepEqual([kept?.clientId, kept?.correlationRule], ["other", "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID"]);
   });
 
+  it("is not changed to a method of the token endpoint that there is not", async () => {
+    const uid = await createProvider();
+    const broken = ["oidc", "oidc.tokenEndpointAuthMethod must name a method"] as const;
+    const { outcome } = await patch(uid, { oidc: { tokenEndpointAuthMethod: 99 } }, "oidc.tokenEndpointAuthMethod");
+    assert.deepEqual(outcome, invalid(broken));
+  });
+
+  it("lets go of a role that it had, so that it can be deleted", async () => {
+    const [roleUid, kept] = [await world.role(["groups.list"]), await world.role(["groups.list"])];
+    const uid = await createProvider({ ...body, defaultRole: roleUid });
+    const inUse = precondition("RESOURCE_IN_USE", "cannot delete role that is in use");
+    assert.deepEqual((await world.owner.rest("DELETE", `/roles/${roleUid}`)).outcome, inUse);
+    await world.write((tx) => insertScimToken(tx, uid, { enabled: true }));
+    assert.equal((await patch(uid, { defaultRole: kept })).status, 200);
+    assert.equal((await patch(uid, { defaultRole: roleUid })).status, 200);
+    assert.equal((await patch(uid, { defaultRole: "" }, "defaultRole")).status, 200);
+    assert.equal((await world.owner.rest("DELETE", `/roles/${kept}`)).status, 200);
+    assert.equal((await world.owner.rest("DELETE", `/roles/${roleUid}`)).status, 200);
+    const { json } = await world.owner.rest("GET", `/identityProviders/${uid}`);
+    assert.equal(json?.defaultRole, "");
+    assert.equal((await patch(uid, { defaultRole: roleUid })).status, 400, "a deleted role");
+    assert.equal((await patch(uid, { defaultRole: viewer })).status, 200);
+  });
+
+  it("gets a default role of those alone who hold its rights, also the one that it had", async () => {
+    const uid = await createProvider({ ...body, defaultRole: builtinRoleUid("owner") });
+    await world.write((tx) => insertScimToken(tx, uid, { enabled: true }));
+    assert.equal((await patch(uid, { defaultRole: "" }, "defaultRole")).status, 200);
+    const few = await world.caller(["identity_providers.update", "role_bindings.create", "identity_providers.list"]);
+    const { status } = await few.rest("PATCH", `/identityProviders/${uid}`, { defaultRole: builtinRoleUid("owner") });
+    assert.equal(status, 403);
+  });
+
   it("is filtered by name and parent", async () => {
     const uid = await createProvider({ ...body, name: "unique" });
     for (const query of [
@@ -211,6 +246,8 @@ describe("the credentials of a directory", () => {
     const { json } = await world.owner.rest("GET", `/identityProviders/${uid}`);
     return (json?.scim ?? {}) as { credentialState?: string; etag?: string; enabled?: boolean };
   };
+  const defaultRoleOf = async (uid: string) =>
+    (await world.owner.rest("GET", `/identityProviders/${uid}`)).json?.defaultRole;
   const giveToken = (uid: string, state: Partial<ScimState> = {}) =>
     world.write((tx) => insertScimToken(tx, uid, state));
 
@@ -260,7 +297,8 @@ describe("the credentials of a directory", () => {
   it("are enabled only with two owners, and by who saw the newest state", async () => {
     const uid = await createProvider();
     const { etag } = await giveToken(uid);
-    const few = precondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
+    const rule = "enabling SCIM needs at least two owners of the root group whom no directory manages";
+    const few = precondition("OWNERS_REQUIRED", rule);
     assert.deepEqual((await act(uid, "setScimEnabled", { enabled: true, etag })).outcome, few);
     const below = await world.harness.identity();
     await world.harness.bind(below.uid, "owner", world.child);
@@ -269,10 +307,28 @@ describe("the credentials of a directory", () => {
       few,
       "an owner of a group below is none",
     );
+    const second = await world.harness.identity();
+    const ownerBinding = bindingRow(randomIds.newUid(world.root), second.uid, builtinRoleUid("owner"));
+    await world.write((tx) => tx.table(roleBindingKind).insert({ ...ownerBinding, managedByUid: uid }));
+    assert.deepEqual(
+      (await act(uid, "setScimEnabled", { enabled: true, etag })).outcome,
+      few,
+      "an owner whom a directory manages is none",
+    );
     await world.createBound("owner");
     const enabled = await act(uid, "setScimEnabled", { enabled: true, etag });
     assert.deepEqual([enabled.status, enabled.json?.enabled], [200, true]);
+    assert.equal(await defaultRoleOf(uid), "", "it is cleared");
     assert.equal((await act(uid, "setScimEnabled", { enabled: false, etag })).status, 409, "the etag has changed");
-    assert.equal((await act(uid, "setScimEnabled", { enabled: false, etag: enabled.json?.etag })).status, 200);
+    const off = { enabled: false, etag: enabled.json?.etag };
+    assert.deepEqual(
+      (await act(uid, "setScimEnabled", off)).outcome,
+      precondition("DEFAULT_ROLE_REQUIRED", "without SCIM a provider needs a default role: set one first"),
+    );
+    assert.equal((await patch(uid, { defaultRole: editor })).status, 200);
+    const again = await act(uid, "setScimEnabled", { enabled: true, etag: enabled.json?.etag });
+    assert.deepEqual([again.status, await defaultRoleOf(uid)], [200, editor], "enabling it again changes nothing");
+    assert.equal((await act(uid, "setScimEnabled", { enabled: false, etag: again.json?.etag })).status, 200);
+    assert.equal(await defaultRoleOf(uid), editor);
   });
 });

@@ -57,6 +57,7 @@ describe("a binding", () => {
       identity: { uid: identityUid, name: "", description: "", subject: "", issuer: "" },
       group: { uid: world.child, name: "group", description: "" },
       role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" },
+      managedBy: "MANAGED_BY_MANUAL",
     });
     assert.deepEqual((await world.owner.rest("GET", `/roleBindings/${uid}`)).json, json);
   });

@@ -81,6 +81,7 @@ function finishLogin(operatorIssuers: readonly string[]) {
   const oidc = createOidcClient({ fetch: guardOf(operatorIssuers), onProblem: () => {} });
   const provider = {
     ...{ id: "x", title: "x", issuer: issuer.origin, clientId: "arbor", clientSecret: "s", scopes: ["openid"] },
+    secretMethods: ["client_secret_basic"] as const,
     callbackPath: "/oauth/callback/x",
   };
   const proofs = { state: "s".repeat(43), nonce: "n".repeat(43), verifier: "v".repeat(43) };

@@ -37,6 +37,8 @@ export interface FieldSpec {
   readonly repeated?: boolean;
   readonly scope?: boolean;
   readonly required?: boolean;
+  /** The name of the oneof that it is a member of. */
+  readonly oneof?: string;
 }
 
 /** A method that takes a message of `fields` and returns an empty one. */
@@ -108,11 +110,21 @@ export function onlyMethod({ methods: [only] }: DescService): DescMethod {
 }
 
 function messageOf(name: string, fields: Readonly<Record<string, FieldSpec>>, pkg: string) {
-  return { name, field: Object.entries(fields).map(([field, spec], i) => fieldProto(field, i + 1, spec, pkg)) };
+  const oneofs = [...new Set(Object.values(fields).flatMap(({ oneof }) => oneof ?? []))];
+  return {
+    name,
+    field: Object.entries(fields).map(([field, spec], i) => fieldProto(field, i + 1, spec, { pkg, oneofs })),
+    oneofDecl: oneofs.map((oneof) => ({ name: oneof })),
+  };
 }
 
-function fieldProto(name: string, number: number, spec: FieldSpec, pkg: string) {
-  const { type = "string", repeated = false, scope, required = false } = spec;
+interface FieldContext {
+  readonly pkg: string;
+  readonly oneofs: readonly string[];
+}
+
+function fieldProto(name: string, number: number, spec: FieldSpec, { pkg, oneofs }: FieldContext) {
+  const { type = "string", repeated = false, scope, required = false, oneof } = spec;
   const options = create(FieldOptionsSchema);
   if (scope !== undefined) setExtension(options, iam_scope, scope);
   if (required) setExtension(options, field_behavior, [FieldBehavior.REQUIRED]);
@@ -124,6 +136,7 @@ function fieldProto(name: string, number: number, spec: FieldSpec, pkg: string) 
     label: repeated ? FieldDescriptorProto_Label.REPEATED : FieldDescriptorProto_Label.OPTIONAL,
     type: message === undefined ? scalar : FieldDescriptorProto_Type.MESSAGE,
     ...(message !== undefined && { typeName: `.${pkg}.${message}` }),
+    ...(oneof !== undefined && { oneofIndex: oneofs.indexOf(oneof) }),
     jsonName: name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
     options,
   });

@@ -14,11 +14,14 @@ const { input } = declareMethod(
       count: { type: "int32", required: true },
       tags: { repeated: true, required: true },
       group: { type: "message Group", required: true },
+      by_name: { required: true, oneof: "choice" },
+      by_tag: { required: true, oneof: "choice" },
+      only: { required: true, oneof: "single" },
     },
   },
   { Group: { name: { required: true } } },
 );
-const all = { groupUid: "a", count: 1, tags: ["t"] };
+const all = { groupUid: "a", count: 1, tags: ["t"], single: { case: "only", value: "o" } };
 
 const cases: readonly { request: Record<string, unknown>; missing: readonly string[]; reason: string }[] = [
   { request: all, missing: [], reason: "everything is there; messages are left to the resource" },
@@ -26,7 +29,12 @@ const cases: readonly { request: Record<string, unknown>; missing: readonly stri
   { request: { ...all, groupUid: "" }, missing: ["groupUid"], reason: "an empty string is none" },
   { request: { ...all, count: 0 }, missing: ["count"], reason: "zero is none" },
   { request: { ...all, tags: [] }, missing: ["tags"], reason: "an empty list is none" },
-  { request: { name: "n" }, missing: ["groupUid", "count", "tags"], reason: "all that is missing, in order" },
+  { request: { name: "n" }, missing: ["groupUid", "count", "tags", "only"], reason: "all that is missing, in order" },
+  {
+    request: { ...all, choice: { case: "byTag", value: "t" } },
+    missing: [],
+    reason: "a oneof has one of its members",
+  },
 ];
 
 for (const { request, missing, reason } of cases) {

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { type JWTPayload, SignJWT } from "jose";
 import Provider from "oidc-provider";
+import type { SecretMethod } from "../../src/issuer/oauth/provider-selection.js";
 import { forwardWithoutIss } from "./strip-iss.js";
 
 /** Somebody with an account at the provider. */
@@ -32,6 +33,10 @@ export interface OidcProviderOptions {
    * of the library. Otherwise everything is in the ID token.
    */
   readonly userInfo?: "json" | "jwt" | undefined;
+  /** The only way in which it accepts the secret of its client; the library accepts both unless set. */
+  readonly secretMethod?: SecretMethod | undefined;
+  /** The ways to send a secret that it announces: the one that it accepts, or in a header, unless set. */
+  readonly announced?: readonly SecretMethod[] | undefined;
 }
 
 /** A running provider. */
@@ -69,7 +74,7 @@ const requirePkce = () => true;
 /** Starts one on a free port of 127.0.0.1. */
 export async function startOidcProvider(options: OidcProviderOptions = {}): Promise<OidcProvider> {
   const { clientId = "arbor" } = options;
-  const clientSecret = options.clientSecret === undefined ? "a secret of the client" : options.clientSecret;
+  const clientSecret = options.clientSecret === undefined ? "a secret: 100 % of + & = /" : options.clientSecret;
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const redirects = new Set(options.redirectUris);
   const requests: string[] = [];
@@ -84,7 +89,8 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   for (const one of [server, proxy])
     await new Promise<void>((resolve) => one?.listen(0, "127.0.0.1", resolve) ?? resolve());
   const issuer = `http://127.0.0.1:${portOf(proxy ?? server)}`;
-  const client = { clientId, clientSecret, userInfo: options.userInfo };
+  const { userInfo, secretMethod = "client_secret_basic", announced = [secretMethod] } = options;
+  const client = { clientId, clientSecret, userInfo, secretMethod, announced };
   const provider = createProvider(issuer, client, privateKey, () => state.account);
   provider.Client.prototype.redirectUriAllowed = (uri) => redirects.has(uri);
   const response = provider.callback();
@@ -100,6 +106,7 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
     requests.push(path);
     traceparents.push(req.headers.traceparent?.toString());
     if (path === USER_INFO && state.answerUserInfo !== undefined) return state.answerUserInfo(res);
+    if (path === "/token" && isRejected(req, options.secretMethod)) return rejectClient(req, res);
     if (!path.startsWith("/interaction/")) return void response(req, res);
     interact(req, res).catch((error: unknown) => res.writeHead(500).end(String(error)));
   });
@@ -139,6 +146,18 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   };
 }
 
+// A secret in a header is the only reason for the field `Authorization`.
+function isRejected({ headers }: IncomingMessage, method: SecretMethod | undefined): boolean {
+  return method !== undefined && (method === "client_secret_basic") !== (headers.authorization !== undefined);
+}
+
+// RFC 6749, section 5.2: the header field is owed to clients that used it.
+function rejectClient({ headers }: IncomingMessage, res: ServerResponse): void {
+  const challenge = headers.authorization === undefined ? {} : { "www-authenticate": 'Basic realm="test"' };
+  res.writeHead(401, { "content-type": "application/json", ...challenge });
+  res.end(JSON.stringify({ error: "invalid_client" }));
+}
+
 function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
@@ -149,9 +168,11 @@ function createProvider(
     clientId,
     clientSecret,
     userInfo,
-  }: Pick<OidcProviderOptions, "userInfo"> & {
-    readonly clientId: string;
-    readonly clientSecret: string | null;
+    secretMethod,
+    announced,
+  }: Required<Pick<OidcProviderOptions, "userInfo" | "clientId" | "clientSecret">> & {
+    readonly secretMethod: SecretMethod;
+    readonly announced: readonly SecretMethod[];
   },
   privateKey: KeyObject,
   account: () => OidcAccount | undefined,
@@ -168,9 +189,10 @@ function createProvider(
         ...(userInfo === "jwt" && { userinfo_signed_response_alg: "ES256" }),
         ...(clientSecret === null
           ? { token_endpoint_auth_method: "none" }
-          : { client_secret: clientSecret, token_endpoint_auth_method: "client_secret_basic" }),
+          : { client_secret: clientSecret, token_endpoint_auth_method: secretMethod }),
       },
     ],
+    clientAuthMethods: [...announced, "none"],
     jwks: { keys: [jwk] },
     cookies: { keys: ["a key of the cookies"] },
     // Seconds; long enough for any test.

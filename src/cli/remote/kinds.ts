@@ -61,6 +61,7 @@ const roleBindingColumns = [
   createColumn("IDENTITY NAME", "identity.name"),
   createColumn("ROLE", "role.name"),
   createColumn("GROUP", "group.name"),
+  createColumn("MANAGED BY", "managedByUidp"),
 ];
 const groupMappingColumns = [
   uid,

@@ -10,6 +10,7 @@ import { mayCallAt } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
+import { findDefaultRole } from "../../store/iam/identity-providers.js";
 import type { Tx } from "../../store/transaction.js";
 import { describeBindings, describeMapping, describeRole, type GrantInit, type GrantView } from "./grants.js";
 import { buildHolder, type Holder, type Lookups, listInvites, listProviders } from "./holder.js";
@@ -240,8 +241,9 @@ async function readProviders(reading: Reading, after: string, limit: number): Pr
   const { accessQuestions } = reading.call.tx;
   const groups = reading.groups.filter((uid) => reading.asker.holds(listProviders, uid));
   const read = readInGroups(groups, (...from) => accessQuestions.findProvidersIn(...from));
-  return readRules({ after, limit, read }, async ({ uid, name, groupUid, defaultRole }) => {
-    if (!(await grantsAll(defaultRole, reading))) return undefined;
+  return readRules({ after, limit, read }, async ({ uid, name, groupUid, ...row }) => {
+    const defaultRole = findDefaultRole(row);
+    if (defaultRole === undefined || !(await grantsAll(defaultRole, reading))) return undefined;
     const grants = [await describeRule(groupUid, defaultRole, reading)];
     return { subject: { case: "provider", value: { uid, name } }, grants };
   });

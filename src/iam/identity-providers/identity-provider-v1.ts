@@ -31,12 +31,17 @@ import {
 } from "../../pipeline/resource/fixed-fields.js";
 import { findsResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
-import { identityProviders, identityProviderToProto } from "./identity-provider.js";
-import { deleteMappings, type IdentityProviderDeps } from "./identity-provider-v2beta1.js";
+import { type IdentityProviderRow, identityProviderKind } from "../../store/iam/identity-providers.js";
+import { identityProviders, identityProviderToProto, oidcFromJson } from "./identity-provider.js";
+import { deleteDependents, type IdentityProviderDeps } from "./identity-provider-v2beta1.js";
 
 // The mask names `oidc` and not `oidc.client_secret`. Responses never have the secret, so a provider that is
-// read and sent back has none, and its stored secret must stay.
-const fullMask = { paths: ["name", "description", "default_role", "oidc"] };
+// read and sent back has none, and its stored secret must stay. Of a provider whose default role may be absent, an empty
+// one leaves it as it is.
+function buildMask({ defaultRole }: IdentityProvider, before: IdentityProviderRow | undefined) {
+  const keepsRole = defaultRole === "" && before?.scim.enabled === true;
+  return { paths: ["name", "description", ...(keepsRole ? [] : ["default_role"]), "oidc"] };
+}
 
 // The other fields of SCIM change without a request, such as the state of its tokens.
 const fixed = defineFixedFields(IdentityProviderSchema, {
@@ -61,7 +66,8 @@ export function identityProvidersV1(
     },
 
     async update(provider, call) {
-      const request = { identityProvider: fromV1(provider), updateMask: fullMask };
+      const before = await call.tx.table(identityProviderKind).find(provider.id);
+      const request = { identityProvider: fromV1(provider, before), updateMask: buildMask(provider, before) };
       return requireUpdated(fixed, provider, toProtoV1(await v2.updateIdentityProvider(request, call)));
     },
 
@@ -70,7 +76,7 @@ export function identityProvidersV1(
     ),
 
     delete: withPreparation({
-      prepare: ({ id }: DeleteIdentityProviderRequest, call) => deleteMappings(id, store, call),
+      prepare: ({ id }: DeleteIdentityProviderRequest, call) => deleteDependents(id, store, call),
       handle: ({ id }: DeleteIdentityProviderRequest, call) => v2.deleteIdentityProvider({ uid: id }, call),
     }),
 
@@ -94,11 +100,16 @@ export function identityProvidersV1(
   });
 }
 
-// The fields that callers set.
-function fromV1({ id, name, description, defaultRole, configuration }: Partial<IdentityProvider> = {}) {
+// The fields that callers set. What only version 2 has stays as it is.
+function fromV1(
+  { id, name, description, defaultRole, configuration }: Partial<IdentityProvider> = {},
+  before?: IdentityProviderRow,
+) {
+  const { configuration: oidc } = copyOidc(configuration);
+  const { tokenEndpointAuthMethod } = oidcFromJson(before?.oidc ?? {});
   return {
     ...{ uid: id ?? "", name: name ?? "", description: description ?? "", defaultRole: defaultRole ?? "" },
-    ...copyOidc(configuration),
+    ...(oidc && { configuration: { ...oidc, value: { ...oidc.value, tokenEndpointAuthMethod } } }),
   };
 }
 
@@ -116,7 +127,7 @@ function toProtoV1({ uid, configuration, scim, createTime, updateTime, ...same }
 
 type Configuration = IdentityProvider["configuration"] | ProviderV2["configuration"];
 
-// The OIDC settings are equal in both versions.
+// The OIDC settings are equal in both versions, but for those that only version 2 has.
 function copyOidc({ value }: Configuration = { case: undefined }) {
   return value === undefined ? {} : { configuration: { case: "oidc" as const, value: copySettings(value) } };
 }

@@ -23,7 +23,12 @@ import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resourc
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import { groupMappingKind } from "../../store/iam/group-mappings.js";
 import { identityKind } from "../../store/iam/identities.js";
-import { type IdentityProviderRow, identityProviderKind } from "../../store/iam/identity-providers.js";
+import {
+  buildDefaultRole,
+  type IdentityProviderRow,
+  identityProviderKind,
+} from "../../store/iam/identity-providers.js";
+import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
@@ -36,6 +41,7 @@ import {
   formatSecretContext,
   identityProviders,
   identityProviderToProto,
+  newIdentityProviders,
   noScim,
   oidcFromJson,
   oidcToJson,
@@ -66,7 +72,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
     async createIdentityProvider({ parent, identityProvider }, call) {
       const { tx, caller, startMs } = call;
       const group = await getRow(tx, groups, parent);
-      const { oidc: given, ...values } = buildValues(identityProviders, identityProvider);
+      const { oidc: given, ...values } = buildValues(newIdentityProviders, identityProvider);
       if (group.parentUid !== null) throw invalidArgument({ field: "parent", rule: "must be a root group" });
       const oidc = given as IdentityProvider_OIDC;
       requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
@@ -92,13 +98,16 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
     async updateIdentityProvider({ identityProvider, updateMask }, { tx, caller, startMs }) {
       const before = await getRow(tx, identityProviders, identityProvider?.uid ?? "");
       const view = identityProviderToProto(before, startMs);
-      const { oidc: changed, ...patch } = buildPatch(identityProviders, identityProvider, updateMask, view);
-      if (changed === undefined && Object.keys(patch).length === 0) return view;
-      if (patch.defaultRole !== undefined && patch.defaultRole !== before.defaultRole) {
-        const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
-        requireGrantable(caller, role, before.groupUid);
+      const patch = buildPatch(identityProviders, identityProvider, updateMask, view);
+      if (Object.keys(patch).length === 0) return view;
+      const { oidc: changed, defaultRole = view.defaultRole, ...others } = patch;
+      const row = { ...before, ...others, updateTimeMs: startMs };
+      if (defaultRole !== view.defaultRole) {
+        const { groupUid } = before;
+        if (defaultRole === "") requireScim(before);
+        else requireGrantable(caller, await requireAvailableRole(defaultRole, groupUid, tx, "defaultRole"), groupUid);
+        Object.assign(row, buildDefaultRole(defaultRole));
       }
-      const row = { ...before, ...patch, updateTimeMs: startMs };
       const oidc = changed as IdentityProvider_OIDC | undefined;
       if (oidc && !isSame(oidc, before, updateMask)) {
         // Somebody who redirects logins could log in as any person of the provider.
@@ -116,7 +125,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
 
     // The people of a provider sign in through it alone, so they are deleted with it.
     deleteIdentityProvider: withPreparation({
-      prepare: ({ uid }: DeleteIdentityProviderRequest, call) => deleteMappings(uid, store, call),
+      prepare: ({ uid }: DeleteIdentityProviderRequest, call) => deleteDependents(uid, store, call),
       async handle({ uid }: DeleteIdentityProviderRequest, call) {
         const { tx, startMs, caller } = call;
         if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
@@ -125,6 +134,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         await tx.table(identityKind).markDeletedOf(uid, startMs);
         await requireOwner(tx, groupUid);
         await cascadeDelete(definitions, identityProviders, uid, tx);
+        while ((await deleteManaged(tx, uid)).length > 0);
         await tx.table(identityProviderKind).delete(uid);
         call.finish = () => finishDeletions(store);
         return {};
@@ -151,15 +161,16 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
 const readers = [IdentityProvidersService.method.listIdentityProviders] as const;
 const without = ["token"];
 
-/** How many mappings a unit of work deletes: some milliseconds on SQLite. */
+/** How many mappings or bindings a unit of work deletes: some milliseconds on SQLite. */
 const MAX_DELETED = 50;
 
 /**
- * Deletes the mappings of a provider that is about to be deleted, in short units of work, unless the provider has to stay.
+ * Deletes the mappings of a provider that is about to be deleted, and the bindings that its directory manages, in short
+ * units of work, unless the provider has to stay.
  *
  * @throws ApiError FAILED_PRECONDITION where its organisation would be left without an owner, DEADLINE_EXCEEDED
  */
-export async function deleteMappings(
+export async function deleteDependents(
   providerUid: string,
   store: Store,
   call: Pick<CallContext, "signal" | "hasChanged">,
@@ -170,11 +181,27 @@ export async function deleteMappings(
     return row;
   });
   if (provider === undefined) return true;
+  let lastManaged: string | undefined;
   return deleteInParts(store, call, async (tx) => {
     const uids = await tx.table(groupMappingKind).findUidsWhere("providerUid", providerUid, MAX_DELETED);
     for (const uid of uids) await tx.table(groupMappingKind).delete(uid);
-    return uids.length;
+    if (uids.length > 0) return uids.length;
+    const managed = await deleteManaged(tx, providerUid, lastManaged);
+    lastManaged = managed.at(-1);
+    return managed.length;
   });
+}
+
+// Deletes some of the bindings that a provider's directory manages. Nothing else would change them any more.
+async function deleteManaged(tx: Tx, providerUid: string, after?: string): Promise<string[]> {
+  const uids = await tx.table(roleBindingKind).findManaged(providerUid, MAX_DELETED, after);
+  for (const uid of uids) await tx.table(roleBindingKind).delete(uid);
+  return uids;
+}
+
+// With SCIM, the directory gives people their roles.
+function requireScim({ scim }: IdentityProviderRow): void {
+  if (!scim.enabled) throw invalidArgument({ field: "defaultRole", rule: "is required" });
 }
 
 // Without a secret or PKCE, anybody can pose as the client.

@@ -11,6 +11,7 @@ import {
   IdentityProviderSchema,
   IdentityProvidersService,
   IdentityProvider_SCIM_CredentialState as State,
+  IdentityProvider_OIDC_TokenEndpointAuthMethodSchema as TokenEndpointAuthMethodSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { breakRule } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
@@ -23,17 +24,23 @@ import {
   isDescription,
   isIssuerUrl,
   isName,
+  isOptionalUid,
   isPrintable,
   isRequiredUid,
 } from "../../pipeline/resource/rules.js";
-import { type IdentityProviderRow, identityProviderKind, type ScimState } from "../../store/iam/identity-providers.js";
+import {
+  findDefaultRole,
+  type IdentityProviderRow,
+  identityProviderKind,
+  type ScimState,
+} from "../../store/iam/identity-providers.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
 
 const isOidc: FieldRule = (value, field) => {
   if (value === undefined) return breakRule(field, "is required");
-  const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
+  const { issuer, clientId, additionalScopes, groupsClaim, tokenEndpointAuthMethod } = value as IdentityProvider_OIDC;
   if (!isIssuerUrl(issuer)) {
     return breakRule(`${field}.issuer`, "must be an https URL without user, query or fragment");
   }
@@ -45,9 +52,12 @@ const isOidc: FieldRule = (value, field) => {
   ) {
     return breakRule(`${field}.additionalScopes`, `must be at most ${MAX_SCOPES} scope names`);
   }
-  return groupsClaim === "" || isText(groupsClaim)
-    ? undefined
-    : breakRule(`${field}.groupsClaim`, `must be at most ${MAX_TEXT} characters`);
+  if (groupsClaim !== "" && !isText(groupsClaim)) {
+    return breakRule(`${field}.groupsClaim`, `must be at most ${MAX_TEXT} characters`);
+  }
+  return TokenEndpointAuthMethodSchema.value[tokenEndpointAuthMethod] === undefined
+    ? breakRule(`${field}.tokenEndpointAuthMethod`, "must name a method")
+    : undefined;
 };
 
 function isText(text: string): boolean {
@@ -69,9 +79,15 @@ export const identityProviders = defineResource({
     createsInScope(IdentityProviders.method.create),
   ],
   stable: StableIdentityProvidersService,
-  mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
+  mutable: { name: isName, description: isDescription, defaultRole: isOptionalUid, oidc: isOidc },
   fixed: { "oidc.correlationRule": immutable() },
 });
+
+/** The rules for new providers, of which SCIM is off. */
+export const newIdentityProviders = {
+  ...identityProviders,
+  mutable: { ...identityProviders.mutable, defaultRole: isRequiredUid },
+};
 
 /** Converts OIDC settings to what is stored: the JSON of their message without the client secret. */
 export function oidcToJson(oidc: IdentityProvider_OIDC): object {
@@ -113,7 +129,7 @@ export function identityProviderToProto(row: IdentityProviderRow, nowMs: number)
     uid: row.uid,
     name: row.name,
     description: row.description,
-    defaultRole: row.defaultRole,
+    defaultRole: findDefaultRole(row) ?? "",
     createTime: timestampOf(row.createTimeMs),
     updateTime: timestampOf(row.updateTimeMs),
     configuration: { case: "oidc", value: oidcFromJson(row.oidc) },

@@ -9,7 +9,13 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import { type IdentityProviderRow, identityProviderKind, type ScimState } from "../../store/iam/identity-providers.js";
+import {
+  buildDefaultRole,
+  findDefaultRole,
+  type IdentityProviderRow,
+  identityProviderKind,
+  type ScimState,
+} from "../../store/iam/identity-providers.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import { identityProviders } from "./identity-provider.js";
 
@@ -35,7 +41,10 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
     const row = await getProvider(identityProviderUid, call);
     requireEtag(row.scim, etag);
     if (enabled) await requireTwoOwners(row, call);
-    const stored = await storeState(row, { ...row.scim, enabled }, call);
+    else requireDefaultRole(row);
+    // With SCIM, the directory gives people their roles. A default role that is set afterwards stays.
+    const roles = enabled && !row.scim.enabled ? buildDefaultRole() : {};
+    const stored = await storeState({ ...row, ...roles }, { ...row.scim, enabled }, call);
     return withOutcome({ identityProviderUid, enabled, etag: stored.etag }, { subjectUid: row.uid });
   },
 };
@@ -60,8 +69,14 @@ function requireEtag(scim: ScimState, etag: string): void {
   if (etag !== scim.etag) throw aborted("etag: the provider has changed since it was read");
 }
 
-// A directory may remove a person by mistake, so one owner must be left.
+function requireDefaultRole(row: IdentityProviderRow): void {
+  if (findDefaultRole(row) !== undefined) return;
+  throw failedPrecondition("DEFAULT_ROLE_REQUIRED", "without SCIM a provider needs a default role: set one first");
+}
+
+// A directory may remove a person by mistake, so owners must be left whom it does not manage.
 async function requireTwoOwners(row: IdentityProviderRow, { tx }: UnaryCall): Promise<void> {
-  if ((await tx.table(roleBindingKind).countHolders(rootOf(row.uid), owner)) >= 2) return;
-  throw failedPrecondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
+  if ((await tx.table(roleBindingKind).countManualHolders(rootOf(row.uid), owner)) >= 2) return;
+  const rule = "enabling SCIM needs at least two owners of the root group whom no directory manages";
+  throw failedPrecondition("OWNERS_REQUIRED", rule);
 }

@@ -6,6 +6,7 @@ import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { Reservation } from "../../pipeline/resource/reservation.js";
 import type { GroupInviteRow } from "../../store/iam/group-invites.js";
 import { identityKind } from "../../store/iam/identities.js";
+import { findDefaultRole } from "../../store/iam/identity-providers.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { type Invitee, requireAcceptable, requireInvite } from "./accept-invite.js";
@@ -22,7 +23,7 @@ export interface RoomContext {
 
 /**
  * Makes sure that the quotas allow what a login creates: a person of the organisation's provider with
- * the binding of its default role, and the binding of an invite.
+ * the binding of its default role if it has one, and the binding of an invite.
  *
  * @throws ApiError RESOURCE_EXHAUSTED with QuotaFailure, UNAUTHENTICATED when the provider is gone
  */
@@ -31,15 +32,16 @@ export async function requireRoomForLogin(tx: Tx, login: SignIn, context: RoomCo
   const { provider } = asserted;
   const uid = derivePersonUid(asserted);
   const known = await tx.table(identityKind).find(uid);
-  const isNew = known === undefined && provider !== undefined;
-  if (isNew) {
-    const ownerUid = rootOf(provider.uid);
+  const joined = known === undefined ? provider : undefined;
+  const getsRole = joined !== undefined && findDefaultRole(joined) !== undefined;
+  if (joined !== undefined) {
+    const ownerUid = rootOf(joined.uid);
     await context.quotas.requireRoom(tx, { kind: "identities", ownerUid }, context.reservation);
-    await context.quotas.requireRoom(tx, { kind: "bindings", ownerUid }, context.reservation);
+    if (getsRole) await context.quotas.requireRoom(tx, { kind: "bindings", ownerUid }, context.reservation);
   }
   if (login.invite === undefined) return;
   const person = { uid, providerUid: provider?.uid ?? null, ...parseEmail(asserted) };
-  await requireRoomForInvite(tx, login.invite, { person, besides: isNew ? 1 : 0 }, context);
+  await requireRoomForInvite(tx, login.invite, { person, besides: getsRole ? 1 : 0 }, context);
 }
 
 /**

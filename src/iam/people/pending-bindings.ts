@@ -8,10 +8,11 @@ import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
 import { groupKind } from "../../store/iam/groups.js";
+import { identityKind } from "../../store/iam/identities.js";
 import { type HydratedBinding, roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
-import { roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
+import { requireManual, roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
 
 /** The largest number of bindings that one unit of work accepts; the next call accepts others. */
 export const MAX_ACCEPTED = 200;
@@ -24,14 +25,23 @@ export function isPerson(identityUid: string): boolean {
 }
 
 /**
- * Whether a new binding of the identity at `group` is pending: it is for a person, another identity creates
- * it, and the person has accepted no binding in that organisation.
+ * Whether a new binding of the identity at `group` is accepted or pending. It is accepted if the person has signed in
+ * through a provider of that organisation. It is pending if it is for another person, another identity creates it, and the
+ * person has accepted no binding in that organisation.
  *
  * @param createdBy the uid of the identity that creates it
  */
-export async function isPendingFor(tx: Tx, identityUid: string, group: string, createdBy: string): Promise<boolean> {
-  if (!isPerson(identityUid) || identityUid === createdBy) return false;
-  return !(await tx.table(roleBindingKind).hasAccepted(identityUid, rootOf(group)));
+export async function findConsent(
+  tx: Tx,
+  identityUid: string,
+  group: string,
+  createdBy: string,
+): Promise<Pick<HydratedBinding, "accepted" | "pending">> {
+  if (!isPerson(identityUid)) return { accepted: false, pending: false };
+  const { providerUid = null } = (await tx.table(identityKind).find(identityUid)) ?? {};
+  const accepted = providerUid !== null && rootOf(providerUid) === rootOf(group);
+  const joined = accepted || identityUid === createdBy;
+  return { accepted, pending: !joined && !(await tx.table(roleBindingKind).hasAccepted(identityUid, rootOf(group))) };
 }
 
 /** A binding as its own person sees it. */
@@ -94,10 +104,12 @@ export async function acceptBinding(tx: Tx, identityUid: string, uid: string): P
  * Deletes a binding of the person.
  *
  * @throws ApiError PERMISSION_DENIED for a binding that does not exist, belongs to another identity or was created by
- * the operator with an operator role, FAILED_PRECONDITION where an organisation would be left without an owner.
+ * the operator with an operator role, FAILED_PRECONDITION for one that a directory manages, or where an organisation would
+ * be left without an owner.
  */
 export async function dropBinding(tx: Tx, identityUid: string, uid: string): Promise<void> {
   const row = await getOwnBinding(tx, identityUid, uid, "dropping");
+  requireManual(row);
   requireNotOperatorRole(row.roleUid, `dropping binding ${uid}`);
   await tx.table(roleBindingKind).delete(uid);
   if (row.roleUid === owner && parentOf(row.groupUid) === undefined) await requireOwner(tx, row.groupUid);

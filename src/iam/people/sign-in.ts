@@ -8,7 +8,7 @@ import type { BodyView } from "../../pipeline/body.js";
 import type { GroupInviteRow } from "../../store/iam/group-invites.js";
 import { groupMappingKind } from "../../store/iam/group-mappings.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
-import { identityProviderKind } from "../../store/iam/identity-providers.js";
+import { findDefaultRole, identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Tx } from "../../store/transaction.js";
 import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
@@ -51,7 +51,7 @@ export interface SignInResult {
 
 /**
  * Finds the person that a provider asserts, or registers the person where that is allowed. People of an
- * organisation's provider are registered when they sign in, with the default role of the provider.
+ * organisation's provider are registered when they sign in, with the default role of the provider if it has one.
  *
  * @throws ApiError NOT_FOUND for a person who is not registered, PERMISSION_DENIED for the invite of another person,
  * UNAUTHENTICATED when the provider is gone, FAILED_PRECONDITION for too many mappings.
@@ -70,8 +70,11 @@ export async function signIn(
     requireMayRegister(login, asserted, invite);
     person = await register(tx, asserted, nowMs);
     if (provider !== undefined) {
-      const grant = { identityUid: person.uid, roleUid: provider.defaultRole };
-      await insertBinding(tx, provider.groupUid, grant, context, { accepted: true });
+      const roleUid = findDefaultRole(provider);
+      if (roleUid !== undefined) {
+        const grant = { identityUid: person.uid, roleUid };
+        await insertBinding(tx, provider.groupUid, grant, context, { accepted: true });
+      }
       await acceptBindingsAt(tx, person.uid, provider.groupUid);
     }
   } else {

@@ -9,7 +9,7 @@ import { identityKind } from "../../store/iam/identities.js";
 import { type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
 import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
-import { isPendingFor } from "../people/pending-bindings.js";
+import { findConsent } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";
 import { builtinRoles } from "../roles/builtin-roles.js";
 import { buildCapabilitySet } from "../roles/capability-names.js";
@@ -22,7 +22,7 @@ export interface MembershipGrant {
 }
 
 /** How a binding was created; by a caller of the API unless one of these is set. */
-export type BindingOrigin = Partial<Pick<RoleBindingRow, "automatic" | "accepted" | "pending">>;
+export type BindingOrigin = Partial<Pick<RoleBindingRow, "automatic" | "accepted" | "pending" | "managedByUid">>;
 
 /**
  * Makes sure that the caller may create a binding at `group`: the role is available there, the identity is a
@@ -70,8 +70,8 @@ export async function ensureBinding(
   const { tx, caller, startMs } = call;
   const existing = await tx.table(roleBindingKind).findSame(group, grant.identityUid, grant.roleUid);
   if (existing !== undefined) return existing;
-  const pending = await isPendingFor(tx, grant.identityUid, group, caller.uid);
-  return insertBinding(tx, group, grant, { ids, nowMs: startMs }, { pending });
+  const consent = await findConsent(tx, grant.identityUid, group, caller.uid);
+  return insertBinding(tx, group, grant, { ids, nowMs: startMs }, consent);
 }
 
 /**

@@ -17,10 +17,10 @@ import { findsResource, getResource, getRow, type ResourceDeps } from "../../pip
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
-import { isPendingFor } from "../people/pending-bindings.js";
+import { findConsent } from "../people/pending-bindings.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
 import { ensureBinding, requireBindable } from "./create-binding.js";
-import { MAX_BATCH, roleBindings, roleBindingToProto, roleBindingView } from "./role-binding.js";
+import { MAX_BATCH, requireManual, roleBindings, roleBindingToProto, roleBindingView } from "./role-binding.js";
 
 const bodies = defineBodies(roleBindingView, findsResource(roleBindings, roleBindingToProto));
 
@@ -76,13 +76,15 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       );
       const grant = { identityUid, roleUid, ...patch };
       if (grant.identityUid === identityUid && grant.roleUid === roleUid) return await toProto(uid, tx);
+      requireManual(before);
       requireNotOperatorRole(roleUid, `changing binding ${uid}`);
       await requireBindable(groupUid, grant, call);
       if (await tx.table(roleBindingKind).findSame(groupUid, grant.identityUid, grant.roleUid))
         throw alreadyExists(roleBindings, uid);
       const isSame = grant.identityUid === identityUid;
-      const accepted = before.accepted && isSame;
-      const pending = isSame ? before.pending : await isPendingFor(tx, grant.identityUid, groupUid, call.caller.uid);
+      const { accepted, pending } = isSame
+        ? before
+        : await findConsent(tx, grant.identityUid, groupUid, call.caller.uid);
       await tx.table(roleBindingKind).update(uid, { ...grant, accepted, pending }, startMs);
       await requireOwner(tx, rootOf(groupUid));
       return toProto(uid, tx);
@@ -92,6 +94,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     async deleteRoleBinding({ uid }, { tx }) {
       const row = await tx.table(roleBindingKind).find(uid);
       if (row === undefined) return {};
+      requireManual(row);
       requireNotOperatorRole(row.roleUid, `deleting binding ${uid}`);
       await tx.table(roleBindingKind).delete(uid);
       await requireOwner(tx, row.groupUid);

@@ -4,10 +4,12 @@ import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { RoleBindingsService as StableRoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
 import {
+  ManagedBy,
   type RoleBinding,
   RoleBindingSchema,
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { failedPrecondition } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
@@ -142,8 +144,21 @@ export function roleBindingToProto(row: HydratedBinding): RoleBinding {
     createTime: timestampOf(row.createTimeMs),
     identityUid: row.identityUid,
     roleUid: row.roleUid,
+    managedBy: row.managedByUid === null ? ManagedBy.MANUAL : ManagedBy.SCIM,
+    managedByUidp: row.managedByUid ?? "",
   };
   return create(RoleBindingSchema, view);
+}
+
+/**
+ * Makes sure that callers manage a binding, and no directory.
+ *
+ * @throws ApiError FAILED_PRECONDITION of type BINDING_MANAGED
+ */
+export function requireManual({ uid, managedByUid }: Pick<RoleBindingRow, "uid" | "managedByUid">): void {
+  if (managedByUid === null) return;
+  const rule = `the directory of identity provider ${managedByUid} manages it: change it there`;
+  throw failedPrecondition("BINDING_MANAGED", `cannot change role binding ${uid}: ${rule}`);
 }
 
 // The uid of a person is a hash of issuer and subject, so anybody can bind anybody. Name and address of a person

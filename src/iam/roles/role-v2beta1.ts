@@ -2,6 +2,7 @@
 import { type Role, RoleSchema, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
+import { builtinRoleUid } from "../../kernel/ids.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
@@ -21,6 +22,12 @@ import { requireNotPublic } from "../role-bindings/create-binding.js";
 import { isOperatorRole } from "./builtin-roles.js";
 import { findCapabilitySet } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
+
+/**
+ * The role that takes the place of a deleted one in providers that last had it and have no default role now. Servers of
+ * version 1.11 take it for the default role of theirs, so it is the built-in role with the fewest rights.
+ */
+const FORMER_ROLE = builtinRoleUid("advisories.viewer");
 
 /** How bodies of the audit log show roles. */
 export const roleView = { message: RoleSchema, readers: [RolesService.method.listRoles] } as const satisfies BodyView;
@@ -73,6 +80,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
       const row = await getCustomRole(uid, call);
       if (await isInUse(row.uid, call))
         throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
+      await call.tx.table(identityProviderKind).releaseFormerRole(row.uid, FORMER_ROLE);
       await call.tx.table(roleKind).delete(row.uid);
       return {};
     },
@@ -110,7 +118,7 @@ async function getCustomRole(uid: string, { tx }: UnaryCall): Promise<RoleRow> {
 async function isInUse(uid: string, { tx }: UnaryCall): Promise<boolean> {
   if (await tx.table(roleBindingKind).isBound(uid)) return true;
   if ((await tx.table(groupInviteKind).findUidsWhere("roleUid", uid, 1)).length > 0) return true;
-  if ((await tx.table(identityProviderKind).findUidsWhere("defaultRole", uid, 1)).length > 0) return true;
+  if (await tx.table(identityProviderKind).hasDefaultRole(uid)) return true;
   return (await tx.table(groupMappingKind).findUidsWhere("roleUid", uid, 1)).length > 0;
 }
 

@@ -7,7 +7,7 @@ import { rootOf } from "../../kernel/uidp.js";
 import { type GuardedFetch, GuardedFetchError, toFetch } from "../../outbound/guarded-fetch.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
-import type { Provider } from "./provider-selection.js";
+import type { Provider, SecretMethod } from "./provider-selection.js";
 import { type Claims, lacksClaims, pickAddedClaims } from "./user-info.js";
 
 /** The longest ID token, in characters. It is stored until the person decides on the consent page. */
@@ -16,6 +16,9 @@ const MAX_ID_TOKEN = 24 * 1024;
 const TIMEOUT_S = 10;
 /** The code of openid-client for a UserInfo response about another subject than the ID token. */
 const OTHER_SUBJECT = "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
+
+/** The code of openid-client for a response with `WWW-Authenticate`. */
+const CHALLENGE = "OAUTH_WWW_AUTHENTICATE_CHALLENGE";
 
 /** The values that bind the response of a provider to one login. */
 export interface LoginSecrets {
@@ -60,16 +63,20 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
   const configurations = createConfigurationCache(fetchConfiguration, TIMES, providerCache);
 
   function getConfiguration(provider: Provider): Promise<client.Configuration> {
-    const { id, issuer, clientId, clientSecret = "" } = provider;
-    const key = JSON.stringify([id, issuer, clientId, clientSecret]);
+    const { id, issuer, clientId, clientSecret = "", secretMethods } = provider;
+    const key = JSON.stringify([id, issuer, clientId, clientSecret, secretMethods]);
     return configurations(organisationOf(provider), key, provider);
   }
 
   function reportFailure({ id }: Provider, error: unknown): OAuthError {
     onProblem(`signing in with ${id} failed: ${describeReason(error)}`);
-    return isUnreached(error)
-      ? oauthError("temporarily_unavailable", "the login provider could not be reached", 503)
-      : oauthError("server_error", "the login provider did not answer as it should", 502);
+    if (isUnreached(error)) {
+      return oauthError("temporarily_unavailable", "the login provider could not be reached", 503);
+    }
+    const rule = isClientRejected(error)
+      ? "the login provider rejected the client id or secret of this service, or how the secret was sent"
+      : "the login provider did not answer as it should";
+    return oauthError("server_error", rule, 502);
   }
 
   /**
@@ -164,6 +171,12 @@ function isUnreached(error: unknown): boolean {
   return error instanceof GuardedFetchError || cause instanceof GuardedFetchError || code === "OAUTH_TIMEOUT";
 }
 
+// Whether the token endpoint did not authenticate the client (RFC 6749, section 5.2).
+function isClientRejected(error: unknown): boolean {
+  const { code, error: errorCode } = error as { readonly [key: string]: unknown };
+  return errorCode === "invalid_client" || code === CHALLENGE;
+}
+
 // Codes and fixed texts only: other parts of these errors may hold tokens.
 function describeReason(error: unknown): string {
   if (isUnreached(error)) return "it could not be reached";
@@ -176,7 +189,7 @@ function organisationOf({ providerUid }: Provider): string | undefined {
 }
 
 async function discover(provider: Provider, fetch: client.CustomFetch): Promise<client.Configuration> {
-  const { issuer, clientId, clientSecret } = provider;
+  const { issuer, clientId, clientSecret, secretMethods } = provider;
   const client = await loadClient();
   // The token may be passed on to others, so its signature is verified although it comes straight from the provider.
   const execute = [client.enableNonRepudiationChecks];
@@ -186,7 +199,7 @@ async function discover(provider: Provider, fetch: client.CustomFetch): Promise<
     new URL(issuer),
     clientId,
     {},
-    clientSecret === undefined ? client.None() : authenticateWithSecret(client, clientSecret),
+    clientSecret === undefined ? client.None() : authenticateWithSecret(client, clientSecret, secretMethods),
     { [client.customFetch]: fetch, execute, timeout: TIMEOUT_S },
   );
   // Compared byte by byte: another spelling is another issuer (OpenID Connect Discovery 1.0, section 4.3).
@@ -194,16 +207,17 @@ async function discover(provider: Provider, fetch: client.CustomFetch): Promise<
   return configuration;
 }
 
-// client_secret_basic is the default (OpenID Connect Discovery 1.0, section 3).
 function authenticateWithSecret(
   { ClientSecretBasic, ClientSecretPost }: typeof client,
   secret: string,
+  methods: readonly SecretMethod[],
 ): client.ClientAuth {
-  const [basic, post] = [ClientSecretBasic(secret), ClientSecretPost(secret)];
+  const proofs = { client_secret_basic: ClientSecretBasic(secret), client_secret_post: ClientSecretPost(secret) };
   return (server, metadata, body, headers) => {
-    const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
-    const proof = methods.includes("client_secret_basic") ? basic : post;
-    proof(server, metadata, body, headers);
+    // The default of OpenID Connect Discovery 1.0, section 3.
+    const announced = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+    const method = methods.find((one) => announced.includes(one)) ?? methods.at(-1) ?? "client_secret_basic";
+    proofs[method](server, metadata, body, headers);
   };
 }
 

@@ -1,4 +1,5 @@
 // The providers that a login request can use.
+import { IdentityProvider_OIDC_TokenEndpointAuthMethod as TokenEndpointAuthMethod } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { formatSecretContext, oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { LoginProvider } from "../../kernel/login-providers.js";
@@ -13,6 +14,9 @@ import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { NamedProvider, SentTo } from "./state.js";
 import type { ClaimRequest } from "./user-info.js";
 
+/** A way to send a client secret (OpenID Connect Core 1.0, section 9). */
+export type SecretMethod = "client_secret_basic" | "client_secret_post";
+
 /** An OpenID Provider to sign in with. */
 export interface Provider extends ClaimRequest {
   /** The name of a login provider of the service, or the uid of an organisation's provider. */
@@ -21,6 +25,11 @@ export interface Provider extends ClaimRequest {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
+  /**
+   * How the secret may be sent to the token endpoint, by preference: in the first way that the provider announces, else in
+   * the last one.
+   */
+  readonly secretMethods: readonly SecretMethod[];
   /** The path of its redirect URI, which no other provider has. */
   readonly callbackPath: string;
   /**
@@ -31,6 +40,14 @@ export interface Provider extends ClaimRequest {
 }
 
 const SCOPES = ["openid", "email", "profile"];
+
+const secretMethods: Readonly<Record<TokenEndpointAuthMethod, readonly SecretMethod[]>> = {
+  [TokenEndpointAuthMethod.UNSPECIFIED]: ["client_secret_post", "client_secret_basic"],
+  [TokenEndpointAuthMethod.CLIENT_SECRET_BASIC]: ["client_secret_basic"],
+  [TokenEndpointAuthMethod.CLIENT_SECRET_POST]: ["client_secret_post"],
+};
+// The default of OpenID Connect Discovery 1.0, section 3, comes first.
+const OPERATOR_METHODS: readonly SecretMethod[] = ["client_secret_basic", "client_secret_post"];
 /** The number of an organisation's providers that a page lists. */
 const MAX_OF_ORGANISATION = 20;
 
@@ -47,6 +64,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
   const own: readonly Provider[] = loginProviders.map((provider) => ({
     ...provider,
     id: provider.name,
+    secretMethods: OPERATOR_METHODS,
     callbackPath: loginCallbackPath(provider, loginProviders),
   }));
 
@@ -64,7 +82,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
   }
 
   function toProvider({ uid, name, oidc, sealedSecret }: IdentityProviderRow): Provider {
-    const { issuer, clientId, additionalScopes, groupsClaim } = oidcFromJson(oidc);
+    const { issuer, clientId, additionalScopes, groupsClaim, tokenEndpointAuthMethod } = oidcFromJson(oidc);
     const clientSecret =
       sealedSecret === "" ? undefined : masterKey.unseal(sealedSecret, formatSecretContext(uid)).toString();
     const scopes = [...new Set([...SCOPES, ...additionalScopes])];
@@ -75,6 +93,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       issuer,
       clientId,
       clientSecret,
+      secretMethods: secretMethods[tokenEndpointAuthMethod],
       scopes,
       callbackPath,
       providerUid: uid,

@@ -46,13 +46,16 @@ export const isRequiredUid: FieldRule = (value, field) => {
   return isUidp(value) ? undefined : breakRule(field, "must be a uid, such as the service assigns");
 };
 
+/** The rule for fields that may hold a uid. */
+export const isOptionalUid: FieldRule = (value, field) => (value === "" ? undefined : isRequiredUid(value, field));
+
 /**
  * Makes sure that the field of a filter is a uid, or empty for no filter, and returns it.
  *
  * @throws ApiError INVALID_ARGUMENT
  */
 export function requireUidFilter(field: string, value: string): string {
-  const broken = value === "" ? undefined : isRequiredUid(value, field);
+  const broken = isOptionalUid(value, field);
   if (broken !== undefined) throw invalidArgument({ ...broken, field });
   return value;
 }

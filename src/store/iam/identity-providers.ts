@@ -1,6 +1,7 @@
-import { asc, lt } from "drizzle-orm";
+import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
+import { selectAny } from "../rows.js";
 import { rowLimit, statement, value } from "../statement.js";
 
 /** The credentials by which a provider's directory may push people and groups. */
@@ -30,7 +31,7 @@ const declared = declareKind({
     rootUid: c.str("root_uid").notNull(),
     name: c.str("name").notNull(),
     description: c.str("description").notNull(),
-    /** The role that it has, or that it last had: servers of version 1.11 need one. */
+    /** The role that it has, or that it last had: servers of version 1.11 need one. {@link findDefaultRole} reads it. */
     defaultRole: c
       .str("default_role")
       .notNull()
@@ -60,6 +61,29 @@ declare module "../tables/kind-tables.js" {
 
 export type IdentityProviderRow = KindRow<typeof declared>;
 
+type DefaultRole = Pick<IdentityProviderRow, "defaultRole" | "lacksDefaultRole">;
+
+/** The uid of the role that people get at their first login; undefined for none. */
+export function findDefaultRole({ defaultRole, lacksDefaultRole }: DefaultRole): string | undefined {
+  return lacksDefaultRole ? undefined : defaultRole;
+}
+
+/** The columns of a new default role; of none, for which the column of the role stays as it is, without a uid. */
+export function buildDefaultRole(uid?: string): Partial<DefaultRole> {
+  return uid ? { defaultRole: uid, lacksDefaultRole: false } : { lacksDefaultRole: true };
+}
+
+const withDefaultRole = selectAny("identityProviders", "defaultRole", "lacksDefaultRole");
+
+// Replaces a role that providers had and have no more.
+const replaceFormerRole = statement<{ roleUid: string; otherUid: string }>((q, t) => {
+  const { defaultRole, lacksDefaultRole } = t.identityProviders;
+  return q
+    .update(t.identityProviders)
+    .set({ defaultRole: sql`${value("otherUid")}` })
+    .where(and(eq(defaultRole, value("roleUid")), eq(lacksDefaultRole, true)));
+});
+
 const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>
   q
     .select({ uid: t.identityProviders.uid })
@@ -73,6 +97,16 @@ export class IdentityProviders extends ListedTable<IdentityProviderRow> {
   /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
   findUnchangedSince(timeMs: number, limit: number): Promise<string[]> {
     return this.all(unchangedSince, { timeMs, limit }, (rows) => rows.map(({ uid }) => uid));
+  }
+
+  /** Whether any provider has the role as its default role. */
+  hasDefaultRole(roleUid: string): Promise<boolean> {
+    return this.has(withDefaultRole, { defaultRole: roleUid, lacksDefaultRole: false });
+  }
+
+  /** Lets go of a role that providers last had, so that it can be deleted; `otherUid` takes its place in their column. */
+  async releaseFormerRole(roleUid: string, otherUid: string): Promise<void> {
+    await this.run(replaceFormerRole, { roleUid, otherUid });
   }
 }
 

@@ -16,6 +16,7 @@ import {
   sql,
 } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import { rootOf } from "../../kernel/uidp.js";
 import { byCreation, declareKind, defineKind, type KindPatch, type KindRow, type KindTable } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
@@ -92,7 +93,7 @@ const declared = declareKind({
     accepted: c.bool("accepted").notNull().default(false),
     /**
      * Whether the person it is for has yet to accept it. It grants its role wherever a call names the group,
-     * but adds nothing to lists over all groups.
+     * but adds nothing to lists over all groups. One that a directory manages is never pending.
      */
     pending: c.bool("pending").notNull().default(false),
     /** The uid of the identity provider whose directory manages it; null where callers do. */
@@ -115,7 +116,7 @@ const declared = declareKind({
       where: (identityUid) => sql`${identityUid} like '%/%'`,
       remedy: (uid) => `arbor admin unbind ${uid}`,
     },
-    managedByUid: { to: "identityProviders" },
+    managedByUid: { to: "identityProviders", remedy: (uid) => `arbor admin unbind ${uid}` },
   },
   quota: "bindings",
   sorts: byCreation,
@@ -171,6 +172,21 @@ const grantsWithin = statement<
     .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.rootUid, value("rootUid"))))
     .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
     .limit(rowLimit("limit")),
+);
+
+// The bindings in an organisation that a provider's directory manages, with uids after `after`. It reads all bindings of the
+// organisation, because few statements need them.
+const managed = statement<{ providerUid: string; rootUid: string; after: string; limit: number }, { uid: string }>(
+  (q, t) => {
+    const { uid, managedByUid } = t.roleBindings;
+    const end = sql`${value("rootUid")} || '0'`;
+    return q
+      .select({ uid })
+      .from(t.roleBindings)
+      .where(and(gt(uid, value("after")), lt(uid, end), eq(managedByUid, value("providerUid"))))
+      .orderBy(asc(uid))
+      .limit(rowLimit("limit"));
+  },
 );
 
 // The identities with a role at a group itself.
@@ -279,21 +295,32 @@ const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
     ),
   );
 
-// Two bindings of existing identities to the role at the group, without the people of a provider.
-const holders = statement<Named<"groupUid" | "roleUid"> & { except: string }, object>((q, t) =>
-  q
-    .select({ uid: t.roleBindings.uid })
-    .from(t.roleBindings)
-    .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
-    .where(
-      and(
-        buildEquals(t.roleBindings, "groupUid", "roleUid"),
-        isHolder(t.identities, sql`${value("groupUid")}`),
-        or(isNull(t.identities.providerUid), ne(t.identities.providerUid, value("except"))),
-      ),
-    )
-    .limit(rowLimit(2)),
+// Two bindings of existing identities to the role at the group that meet a further condition.
+const selectHolders = <P extends object>(isCounted: (tables: Tables) => SQL | undefined) =>
+  statement<Named<"groupUid" | "roleUid"> & P, object>((q, t) =>
+    q
+      .select({ uid: t.roleBindings.uid })
+      .from(t.roleBindings)
+      .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
+      .where(
+        and(
+          buildEquals(t.roleBindings, "groupUid", "roleUid"),
+          isHolder(t.identities, sql`${value("groupUid")}`),
+          isCounted(t),
+        ),
+      )
+      .limit(rowLimit(2)),
+  );
+
+const isNot = (column: SQLWrapper, name: string) => or(isNull(column), ne(column, value(name)));
+
+// Without the people of a provider, and without the bindings that its directory manages.
+const holders = selectHolders<{ except: string }>(({ identities, roleBindings }) =>
+  and(isNot(identities.providerUid, "except"), isNot(roleBindings.managedByUid, "except")),
 );
+
+// Only bindings that callers manage.
+const manualHolders = selectHolders(({ roleBindings }) => isNull(roleBindings.managedByUid));
 
 // A root group at which the identity has the role and no other identity holds it. It jumps from each organisation in which
 // the identity has bindings to the next, so that the cost does not depend on the number of bindings.
@@ -450,6 +477,16 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return (await this.all(holdersAt, { groupUid, roleUid, limit })).map(({ uid }) => uid);
   }
 
+  /**
+   * The uids of the bindings that a provider's directory manages, in their order, from the first one after `after`, at most
+   * `limit`.
+   */
+  async findManaged(providerUid: string, limit: number, after = ""): Promise<string[]> {
+    const rootUid = rootOf(providerUid);
+    const rows = await this.all(managed, { providerUid, rootUid, after: after || rootUid, limit });
+    return rows.map(({ uid }) => uid);
+  }
+
   /** Whether the identity has the role at any group. */
   hasRole(identityUid: string, roleUid: string): Promise<boolean> {
     return this.has(anyOf, { roleUid, identityUid });
@@ -478,10 +515,15 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
   /**
    * How many existing identities have the role at the group, without `anonymous`; counts up to two.
    *
-   * @param except a provider whose people do not count
+   * @param except a provider whose people and whose bindings do not count
    */
   async countHolders(groupUid: string, roleUid: string, except = ""): Promise<number> {
     return (await this.all(holders, { groupUid, roleUid, except })).length;
+  }
+
+  /** As {@link countHolders}, by bindings that no directory manages. */
+  async countManualHolders(groupUid: string, roleUid: string): Promise<number> {
+    return (await this.all(manualHolders, { groupUid, roleUid })).length;
   }
 
   /** Whether the identity has the role at any root group. */

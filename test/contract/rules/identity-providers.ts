@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about identity providers.
-import { invalid, type Rule, type Step } from "./rule.js";
+import { invalid, precondition, type Rule, type Step } from "./rule.js";
 
 const createsProvider: Step = {
   call: "CreateIdentityProvider",
@@ -91,6 +91,154 @@ export const identityProviders: readonly Rule[] = [
         expect: { result: { totalCount: "0" } },
       },
     ],
+  },
+  {
+    anchor: "identity-providers",
+    says: "the bindings that a directory manages are deleted with its provider",
+    steps: [
+      {
+        call: "DeleteIdentityProvider",
+        as: "freshOwner",
+        made: ["<freshManagedBinding>"],
+        request: { uid: "<freshDirectory>" },
+        expect: { text: "" },
+      },
+      {
+        call: "ListRoleBindings",
+        as: "freshOwner",
+        request: { uidp: { ids: ["<freshManagedBinding>"] } },
+        expect: { result: { totalCount: "0" } },
+      },
+    ],
+  },
+  {
+    anchor: "identity-providers",
+    says: "a new provider has a default role",
+    call: "CreateIdentityProvider",
+    as: "freshOwner",
+    request: {
+      parent: "<freshRoot>",
+      identityProvider: {
+        name: "p",
+        oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "s" },
+      },
+    },
+    expect: invalid([/^default_?[rR]ole$/, /is required/]),
+  },
+  {
+    anchor: "identity-providers",
+    says: "the default role stays while SCIM is off",
+    steps: [
+      createsProvider,
+      {
+        call: "UpdateIdentityProvider",
+        as: "freshOwner",
+        request: { identityProvider: { uid: "<made>" }, updateMask: "defaultRole" },
+        expect: invalid([/^default_?[rR]ole$/, /is required/]),
+      },
+    ],
+  },
+  {
+    anchor: "identity-providers",
+    says: "the default role is set and cleared while SCIM is on, and SCIM is turned off with one alone",
+    steps: [
+      {
+        call: "SetScimEnabled",
+        as: "freshOwner",
+        request: { identityProviderUid: "<freshDirectory>", etag: "e" },
+        expect: precondition("DEFAULT_ROLE_REQUIRED", "without SCIM a provider needs a default role: set one first"),
+      },
+      {
+        call: "UpdateIdentityProvider",
+        as: "freshOwner",
+        request: {
+          identityProvider: { uid: "<freshDirectory>", defaultRole: "<editorRole>" },
+          updateMask: "defaultRole",
+        },
+        expect: { result: { defaultRole: "<editorRole>" } },
+      },
+      {
+        call: "UpdateIdentityProvider",
+        as: "freshOwner",
+        request: { identityProvider: { uid: "<freshDirectory>" }, updateMask: "defaultRole" },
+        expect: { result: { defaultRole: "" } },
+      },
+      {
+        call: "UpdateIdentityProvider",
+        as: "freshOwner",
+        request: {
+          identityProvider: { uid: "<freshDirectory>", defaultRole: "<viewerRole>" },
+          updateMask: "defaultRole",
+        },
+        expect: { result: { defaultRole: "<viewerRole>" } },
+      },
+      {
+        call: "SetScimEnabled",
+        as: "freshOwner",
+        request: { identityProviderUid: "<freshDirectory>", etag: "e" },
+        expect: { result: { enabled: false } },
+      },
+    ],
+  },
+  {
+    anchor: "identity-providers",
+    says: "SetScimEnabled clears the default role",
+    shownBy: "test/iam/identity-providers.test.ts",
+    test: "are enabled only with two owners, and by who saw the newest state",
+  },
+  {
+    anchor: "identity-providers",
+    says: "people of a provider without a default role get no binding at their first login",
+    shownBy: "test/issuer/oauth/code-flow.test.ts",
+    test: "people of a provider without a default role sign in, and get no role",
+  },
+  {
+    anchor: "identity-providers",
+    says: "the setting of the token endpoint is stored",
+    steps: [
+      createsProvider,
+      {
+        call: "UpdateIdentityProvider",
+        as: "freshOwner",
+        request: {
+          identityProvider: {
+            uid: "<made>",
+            oidc: { tokenEndpointAuthMethod: "TOKEN_ENDPOINT_AUTH_METHOD_CLIENT_SECRET_BASIC" },
+          },
+          updateMask: "oidc.tokenEndpointAuthMethod",
+        },
+        expect: {
+          result: {
+            oidc: { tokenEndpointAuthMethod: "TOKEN_ENDPOINT_AUTH_METHOD_CLIENT_SECRET_BASIC", clientId: "id" },
+          },
+        },
+      },
+      {
+        call: "iam.IdentityProviders.Update",
+        as: "freshOwner",
+        request: {
+          id: "<made>",
+          name: "p",
+          defaultRole: "<viewerRole>",
+          oidc: { issuer: "https://login.example", clientId: "id" },
+        },
+        expect: { result: { oidc: { clientId: "id" } } },
+      },
+      {
+        call: "GetIdentityProvider",
+        as: "freshOwner",
+        request: { uid: "<made>" },
+        expect: {
+          result: { oidc: { tokenEndpointAuthMethod: "TOKEN_ENDPOINT_AUTH_METHOD_CLIENT_SECRET_BASIC" } },
+        },
+      },
+    ],
+  },
+  {
+    anchor: "identity-providers",
+    says: "a login sends the secret as the setting says",
+    shownBy: "test/issuer/oauth/secret-methods.test.ts",
+    test: "a provider that accepts ",
   },
   ...["iam.v2beta1.IdentityProvidersService", "iam.v2.IdentityProvidersService"].map(
     (service): Rule => ({

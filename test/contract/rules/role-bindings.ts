@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about role bindings.
-import { absent, denial, each, invalid, type Rule, type Step } from "./rule.js";
+import { absent, denial, each, invalid, precondition, type Rule, type Step } from "./rule.js";
 
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 
@@ -9,6 +9,11 @@ const binds: Step = {
   expect: {},
   keep: { made: "uid" },
 };
+
+const managed = precondition(
+  "BINDING_MANAGED",
+  /^cannot change role binding \S+: the directory of identity provider \S+ /,
+);
 
 /** Role bindings. */
 export const roleBindings: readonly Rule[] = [
@@ -31,6 +36,7 @@ export const roleBindings: readonly Rule[] = [
         role: { uid: "<viewerRole>", name: "viewer", description: /\(built-in\)$/ },
         createTime: TIME,
         updateTime: absent,
+        managedBy: "MANAGED_BY_MANUAL",
       },
     },
   },
@@ -168,6 +174,59 @@ export const roleBindings: readonly Rule[] = [
     call: "CreateRoleBinding",
     request: { parent: "<fresh>", roleBinding: { identityUid: "<freshPerson>", roleUid: "<viewerRole>" } },
     expect: { result: { identity: { uid: "<freshPerson>", name: "", email: "" } } },
+  },
+  {
+    anchor: "role-bindings",
+    says: "a binding that a directory manages names its provider",
+    call: "ListRoleBindings",
+    as: "freshOwner",
+    made: ["<freshManagedBinding>"],
+    request: { uidp: { ids: ["<freshManagedBinding>"] } },
+    expect: { result: { roleBindings: [{ managedBy: "MANAGED_BY_SCIM", managedByUidp: "<freshDirectory>" }] } },
+  },
+  {
+    anchor: "role-bindings",
+    says: "over REST a binding of callers names no provider",
+    steps: [binds, { http: "GET /iam/v2/roleBindings/<made>", expect: { json: { managedByUidp: absent } } }],
+    over: ["REST"],
+  },
+  ...["iam.v2beta1", "iam.v2"].map(
+    (version): Rule => ({
+      anchor: "role-bindings",
+      says: `a binding that a directory manages is neither changed nor deleted by ${version}`,
+      steps: [
+        {
+          call: `${version}.RoleBindingsService.UpdateRoleBinding`,
+          as: "freshOwner",
+          request: { roleBinding: { uid: "<freshManagedBinding>", roleUid: "<editorRole>" }, updateMask: "roleUid" },
+          expect: managed,
+        },
+        {
+          call: `${version}.RoleBindingsService.DeleteRoleBinding`,
+          as: "freshOwner",
+          request: { uid: "<freshManagedBinding>" },
+          expect: managed,
+        },
+      ],
+    }),
+  ),
+  {
+    anchor: "role-bindings",
+    says: "a binding that a directory manages is neither changed nor deleted by version 1",
+    steps: [
+      {
+        call: "iam.RoleBindings.Update",
+        as: "freshOwner",
+        request: { id: "<freshManagedBinding>", identity: "<freshOwner>", role: "<editorRole>" },
+        expect: managed,
+      },
+      {
+        call: "iam.RoleBindings.Delete",
+        as: "freshOwner",
+        request: { id: "<freshManagedBinding>" },
+        expect: managed,
+      },
+    ],
   },
   {
     anchor: "role-bindings",

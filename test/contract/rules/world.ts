@@ -1,10 +1,12 @@
 // The organisation that the table speaks of. Placeholders such as `<shelf>` stand for uids of what is there from the
 // beginning; those that begin with `fresh` are made anew for each row and protocol that speaks of them.
 import { createHash } from "node:crypto";
-import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { builtinRoleUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
 import { type GroupRow, groupKind } from "../../../src/store/iam/groups.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../../src/store/iam/roles.js";
 import { subscriptionKind } from "../../../src/store/iam/subscriptions.js";
 import { overlayBindingKind } from "../../../src/store/registry/overlay-bindings.js";
@@ -13,7 +15,15 @@ import type { AuditRow } from "../../../src/store/tables/audit.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { type Placed, populate } from "../../iam/populate.js";
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
-import { childUid, groupRow, identityRow, overlayBindingRow, overlayRow, roleRow } from "../../support/rows.js";
+import {
+  bindingRow,
+  childUid,
+  groupRow,
+  identityRow,
+  overlayBindingRow,
+  overlayRow,
+  roleRow,
+} from "../../support/rows.js";
 import {
   createAdvisory,
   createBareRepo,
@@ -275,6 +285,8 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
       const [repo, overlay] = [await get("freshPlainRepo"), await get("freshOverlay")];
       return insert(repo, (tx, uid) => tx.table(overlayBindingKind).insert(overlayBindingRow(uid, overlay)));
     },
+    freshDirectory: directory,
+    freshManagedBinding: directory,
     freshViewer,
     freshViewerBinding: freshViewer,
     freshRoot: organisation,
@@ -285,6 +297,25 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
   async function freshViewer(get: Get) {
     const { uid } = await harness.identity();
     return { freshViewer: uid, freshViewerBinding: await harness.bind(uid, "viewer", await get("fresh")) };
+  }
+
+  // An identity provider whose SCIM is on, and which has no default role, with a binding that it manages.
+  async function directory(get: Get) {
+    const groupUid = await get("freshRoot");
+    const [freshDirectory, freshManagedBinding] = [randomIds.newUid(groupUid), randomIds.newUid(groupUid)];
+    const person = providerPersonUid(freshDirectory, world.people.issuer, "ann");
+    const scim = { enabled: true, tokenHash: "", previousHash: "", revoked: false, etag: "e" };
+    await write(async (tx) => {
+      await tx.table(identityProviderKind).insert({
+        ...{ uid: freshDirectory, groupUid, name: "directory", description: "", scim, sealedSecret: "" },
+        ...{ defaultRole: viewer, lacksDefaultRole: true },
+        oidc: { issuer: world.people.issuer, clientId: "id", pkceEnabled: true },
+        ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
+      });
+      const origin = { accepted: true, managedByUid: freshDirectory };
+      await tx.table(roleBindingKind).insert(bindingRow(freshManagedBinding, person, viewer, origin));
+    });
+    return { freshDirectory, freshManagedBinding };
   }
 
   async function organisation() {

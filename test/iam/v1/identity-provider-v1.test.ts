@@ -63,7 +63,8 @@ for (const name of wireNames) {
       for (const shown of [mine, read]) {
         assert.deepEqual([shown.name, shown.description, shown.defaultRole], ["login", "d", viewer]);
         const { $typeName: _, ...value } = shown.configuration.value ?? { $typeName: "" };
-        assert.deepEqual(value, { ...settings, clientSecret: "" });
+        const only = "tokenEndpointAuthMethod" in value ? { tokenEndpointAuthMethod: 0 } : {};
+        assert.deepEqual(value, { ...settings, clientSecret: "", ...only });
         assert.equal(shown.scim?.endpointUrl, `/scim/v2/${mine.id}`);
         assert.equal(shown.scim?.credentialState, State.NOT_ISSUED);
       }

@@ -82,6 +82,19 @@ for (const name of wireNames) {
       assert.deepEqual([changed.identityProviderId, changed.enabled], [id, true]);
       assert.notEqual(changed.etag, etag);
       assert.deepEqual([(await scim()).enabled, (await scim()).etag], [true, changed.etag]);
+      const off = { identityProviderId, etag: changed.etag };
+      assert.match(
+        await wire.expectError(v1.setScimEnabled, off),
+        /^Precondition failed: without SCIM a provider needs/,
+      );
+      const defaultRole = builtinRoleUid("viewer");
+      const [provider] = (await wire.call(v1.list, { id })).items;
+      assert.ok(provider);
+      assert.equal(provider.defaultRole, "", "cleared by SCIM");
+      const { $typeName: _, ...same } = provider;
+      assert.equal((await wire.call(v1.update, { ...same, name: "renamed" })).defaultRole, "");
+      assert.equal((await wire.call(v1.update, { ...same, defaultRole })).defaultRole, defaultRole);
+      assert.equal((await wire.call(v1.update, same)).defaultRole, defaultRole, "an empty one changes nothing");
       const { etag: last } = await wire.call(v2.setScimEnabled, { identityProviderUid: id, etag: changed.etag });
       assert.deepEqual([(await scim()).enabled, (await scim()).etag], [false, last]);
     });

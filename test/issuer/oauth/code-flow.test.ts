@@ -3,6 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { setLimits } from "../../support/quotas.js";
 import {
   Agent,
   alice,
@@ -315,6 +318,27 @@ test("an organisation's provider signs in its own people, without a refresh toke
     assert.equal("refresh_token" in body, false);
     assert.equal(claimsOf(body.access_token).sub, providerPersonUid(provider, kit.provider.issuer, "alice"));
   }
+});
+
+test("people of a provider without a default role sign in, and get no role", async () => {
+  const { provider, group } = await kit.organisation("roleless.example");
+  const { store } = kit;
+  // There is room for the binding of the owner alone.
+  await setLimits(store, group, { bindings: 1 });
+  const { page } = await login({ idp_id: provider });
+  assert.ok(page.program?.has("error"), "control: the binding of a default role has no room");
+  await store.write(async (tx) => {
+    const row = await tx.table(identityProviderKind).find(provider);
+    assert.ok(row);
+    await tx.table(identityProviderKind).replace({ ...row, lacksDefaultRole: true });
+  });
+  const { code, verifier } = await login({ idp_id: provider });
+  const { status, body } = await redeem(code, verifier);
+  assert.equal(status, 200);
+  const person = providerPersonUid(provider, kit.provider.issuer, "alice");
+  assert.equal(claimsOf(body.access_token).sub, person);
+  assert.deepEqual(await store.read((tx) => tx.table(roleBindingKind).findByIdentity(person)), []);
+  assert.notEqual(await store.read((tx) => tx.table(identityKind).find(person)), undefined);
 });
 
 test("the name of an organisation that was not verified leads nowhere", async () => {

@@ -12,6 +12,7 @@ import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
 import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
+import type { SecretMethod } from "../../../src/issuer/oauth/provider-selection.js";
 import { createLoginRoutes } from "../../../src/issuer/oauth/routes.js";
 import { createTickets } from "../../../src/issuer/oauth/tickets.js";
 import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
@@ -66,6 +67,9 @@ export interface KitOptions {
   readonly stripIss?: boolean;
   /** Whether the login provider serves claims by UserInfo alone. */
   readonly userInfo?: "json" | "jwt" | undefined;
+  /** How the login provider takes the secret of its client; see {@link startOidcProvider}. */
+  readonly secretMethod?: SecretMethod;
+  readonly announced?: readonly SecretMethod[];
   /** Origins of other providers that are trusted. */
   readonly trustedIssuers?: readonly string[];
 }
@@ -73,9 +77,9 @@ export interface KitOptions {
 /** Starts one; `change` replaces some of what it is made of. */
 export async function startLogin(
   change: (made: LoginDeps) => Partial<LoginDeps> = () => ({}),
-  { tls = false, stripIss = false, userInfo, trustedIssuers = [] }: KitOptions = {},
+  { tls = false, stripIss = false, userInfo, trustedIssuers = [], secretMethod, announced }: KitOptions = {},
 ): Promise<LoginKit> {
-  const provider = await startOidcProvider({ account: alice, stripIss, userInfo });
+  const provider = await startOidcProvider({ account: alice, stripIss, userInfo, secretMethod, announced });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
   const settings = resolveSettings({ flags: { data: newDataDir(), tokenAlgorithm: "ES256" }, env: {} });

@@ -54,6 +54,7 @@ function provider(values: Partial<Provider> = {}): Provider {
   const callbackPath = "/oauth/callback";
   return {
     ...{ id: "test", title: "Test", issuer, clientId: "arbor", clientSecret: "s", scopes: ["openid"], callbackPath },
+    secretMethods: ["client_secret_basic"],
     ...values,
   };
 }

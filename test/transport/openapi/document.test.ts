@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type ApiDocument, operationsOf, type PlacedOperation } from "../../support/openapi/document.js";
 import { commentWithName, documentOf, groupsDocument, routesOf } from "../../support/openapi/documents.js";
 
@@ -206,4 +207,27 @@ test("servers are the base URL and wherever the document came from", () => {
     documentOf([], commentWithName, "").servers.map(({ url }) => url),
     ["/"],
   );
+});
+
+// The comments say nothing here, so the options of the fields decide.
+test("of required members of a oneof, a request has one", () => {
+  const { schemas } = documentOf(routesOf(IdentitiesService), commentWithName).components;
+  const { required, properties, not } = schemas["chainguard.platform.iam.v2beta1.Identity.ClaimMatch-body"] as {
+    required?: readonly string[];
+    properties: Record<string, Record<string, unknown>>;
+    not?: unknown;
+  };
+  assert.equal(required, undefined);
+  for (const one of ["issuer", "issuerPattern", "subject", "subjectPattern"]) {
+    assert.equal(properties[one]?.minLength, undefined, one);
+    assert.match(String(properties[one]?.description), /Exactly one is set of/);
+  }
+  assert.match(String(properties.audience?.description), /At most one is set of `audience`, `audiencePattern`/);
+  const empty = { type: ["string", "null"], maxLength: 0 };
+  assert.deepEqual(not, {
+    anyOf: [
+      { properties: { issuer: empty, issuerPattern: empty } },
+      { properties: { subject: empty, subjectPattern: empty } },
+    ],
+  });
 });

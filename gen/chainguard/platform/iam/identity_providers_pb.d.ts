@@ -46,7 +46,8 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.Identity
 
   /**
    * The uid of the role that people get in the organisation when they log in
-   * for the first time. Required.
+   * for the first time. Required, but while SCIM is on an update without it
+   * leaves it as it is.
    *
    * @generated from field: string default_role = 4;
    */
@@ -780,9 +781,9 @@ export declare const IdentityProviders: GenService<{
     output: typeof IdentityProviderListSchema;
   },
   /**
-   * Deletes an identity provider, its external group role mappings and its
-   * people. Fails with FAILED_PRECONDITION if an organisation would lose its
-   * last owner.
+   * Deletes an identity provider, its external group role mappings, its people
+   * and the role bindings that its directory manages. Fails with
+   * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.Delete
    */
@@ -825,9 +826,11 @@ export declare const IdentityProviders: GenService<{
     output: typeof RevokeScimTokenResponseSchema;
   },
   /**
-   * Turns SCIM on or off for an identity provider. Turning it on fails with
-   * FAILED_PRECONDITION while fewer than two identities are owners of the
-   * organisation by a role binding of their own.
+   * Turns SCIM on or off for an identity provider. Turning it on clears the
+   * default role, and fails with FAILED_PRECONDITION while fewer than two
+   * identities are owners of the organisation by role bindings that no directory
+   * manages. Turning it off fails with FAILED_PRECONDITION while there is no
+   * default role.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.SetScimEnabled
    */

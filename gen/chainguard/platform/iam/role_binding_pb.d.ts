@@ -334,7 +334,8 @@ export declare const RoleBindings: GenService<{
   },
   /**
    * Replaces the identity and the role of a binding and returns it. Fails with
-   * FAILED_PRECONDITION if an organisation would lose its last owner.
+   * FAILED_PRECONDITION if a directory manages it, or if an organisation would
+   * lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Update
    */
@@ -356,7 +357,8 @@ export declare const RoleBindings: GenService<{
   },
   /**
    * Deletes a role binding. Succeeds if it does not exist. Fails with
-   * FAILED_PRECONDITION if an organisation would lose its last owner.
+   * FAILED_PRECONDITION if a directory manages it, or if an organisation would
+   * lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Delete
    */

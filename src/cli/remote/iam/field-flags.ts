@@ -10,8 +10,8 @@ import { TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { RepoReadmeSchema } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { AdvisoryEventSchema, AdvisorySchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
-import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
-import { findWellKnownName, hasBehavior, readOption } from "../../../codec/fields.js";
+import { isOutputOnly } from "../../../codec/field-behavior.js";
+import { findWellKnownName, hasBehavior, isRequired, readOption } from "../../../codec/fields.js";
 
 type FieldFlagOptions = Partial<Pick<FieldFlag, "fromFile" | "former">>;
 

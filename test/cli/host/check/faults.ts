@@ -48,6 +48,11 @@ export const storedFaults: readonly Fault[] = [
     found: [dangles("references", "role_bindings", uids.binding, "identity_uid", "identities")],
   },
   {
+    reason: "a binding that the directory of a deleted provider manages",
+    sql: [`UPDATE role_bindings SET managed_by_uid = '${root}/000000000000dead' WHERE uid = '${uids.binding}'`],
+    found: [dangles("references", "role_bindings", uids.binding, "managed_by_uid", "identity_providers")],
+  },
+  {
     reason: "a person of a provider that was deleted",
     sql: [`UPDATE identities SET provider_uid = '${root}/000000000000dead' WHERE uid = '${uids.person}'`],
     found: [dangles("references", "identities", uids.person, "provider_uid", "identity_providers")],

@@ -101,7 +101,7 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
   });
   await tx.table(identityKind).insert(identityRow(uids.person, { providerUid: provider }));
   await tx.table(identityKind).insert(identityRow(uids.workload));
-  await tx.table(roleBindingKind).insert(bindingRow(uids.binding, uids.workload, role));
+  await tx.table(roleBindingKind).insert(bindingRow(uids.binding, uids.workload, role, { managedByUid: provider }));
   // A person may be bound before they register.
   await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 0x43), uids.gone, role));
   await tx.table(groupMappingKind).insert({

@@ -106,7 +106,7 @@ const cases: readonly Case[] = [
     update: ["--role-uid", editor],
     updated: { role: { uid: editor, name: "editor", description: "Editor Role (built-in)" } },
     filter: (uid) => ["--group", group, "--id", uid],
-    row: /^UID {2}\S+ +viewer {2}home$/,
+    row: /^UID {2}\S+ +viewer {2}home {3}-$/,
   },
   {
     resource: "identity-providers",

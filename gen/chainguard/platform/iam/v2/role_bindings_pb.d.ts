@@ -76,8 +76,8 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2.RoleBindin
   roleUid: string;
 
   /**
-   * Who manages the binding. A binding that a directory manages cannot be
-   * changed here.
+   * Who manages the binding. A binding that a directory manages is neither
+   * changed nor deleted here.
    *
    * @generated from field: chainguard.platform.iam.v2.ManagedBy managed_by = 8;
    */
@@ -551,7 +551,8 @@ export declare const RoleBindingsService: GenService<{
   },
   /**
    * Deletes a role binding. Succeeds if it does not exist. Fails with
-   * FAILED_PRECONDITION if an organisation would lose its last owner.
+   * FAILED_PRECONDITION if a directory manages it, or if an organisation would
+   * lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.DeleteRoleBinding
    */
@@ -583,7 +584,8 @@ export declare const RoleBindingsService: GenService<{
   },
   /**
    * Updates the identity or the role of a binding and returns it. Fails with
-   * FAILED_PRECONDITION if an organisation would lose its last owner.
+   * FAILED_PRECONDITION if a directory manages it, or if an organisation would
+   * lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.UpdateRoleBinding
    */

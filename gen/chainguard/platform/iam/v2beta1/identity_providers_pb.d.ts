@@ -60,7 +60,8 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
 
   /**
    * The uid of the role that people get in the organisation when they log in
-   * for the first time. Required while SCIM is off.
+   * for the first time. Required on create, and while SCIM is off. Turning SCIM
+   * on clears it; it may be set again.
    *
    * @generated from field: string default_role = 6;
    */
@@ -158,8 +159,8 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
   pkceEnabled: boolean;
 
   /**
-   * How the service authenticates at the token endpoint. Ignored without a
-   * client secret.
+   * How the service authenticates at the token endpoint of the provider.
+   * Ignored without a client secret.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.OIDC.TokenEndpointAuthMethod token_endpoint_auth_method = 8;
    */
@@ -927,9 +928,9 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof IdentityProviderSchema;
   },
   /**
-   * Deletes an identity provider, its external group role mappings and its
-   * people. Fails with FAILED_PRECONDITION if an organisation would lose its
-   * last owner.
+   * Deletes an identity provider, its external group role mappings, its people
+   * and the role bindings that its directory manages. Fails with
+   * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.DeleteIdentityProvider
    */
@@ -972,9 +973,11 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof RevokeScimTokenResponseSchema;
   },
   /**
-   * Turns SCIM on or off for an identity provider. Turning it on fails with
-   * FAILED_PRECONDITION while fewer than two identities are owners of the
-   * organisation by a role binding of their own.
+   * Turns SCIM on or off for an identity provider. Turning it on clears the
+   * default role, and fails with FAILED_PRECONDITION while fewer than two
+   * identities are owners of the organisation by role bindings that no directory
+   * manages. Turning it off fails with FAILED_PRECONDITION while there is no
+   * default role.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.SetScimEnabled
    */

@@ -1,0 +1,3 @@
+import { directorySuite } from "./directory-suite.js";
+
+directorySuite("role bindings that a directory manages");
