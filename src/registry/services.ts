@@ -17,12 +17,12 @@ import { type ImageDeps, imagesV2beta1 } from "./images/image.js";
 import { imageHandlersV1 } from "./images/image-v1.js";
 import { MAX_REPO_REQUEST } from "./repos/repo-rules.js";
 import { repoBodiesV1, repoHandlersV1 } from "./repos/repo-v1.js";
-import { reposV2beta1 } from "./repos/repo-v2beta1.js";
+import { type RepoDeps, reposV2beta1 } from "./repos/repo-v2beta1.js";
 import { settingsBodiesV1, settingsHandlersV1 } from "./settings/settings-v1.js";
 import { tagsV2beta1 } from "./tags/tag.js";
 import { tagBodiesV1, tagHandlersV1, tagSummaryHandlersV1 } from "./tags/tag-v1.js";
 
-export function createRegistryServices(deps: ResourceDeps & ImageDeps): ServedService[] {
+export function createRegistryServices(deps: RepoDeps & ImageDeps): ServedService[] {
   const repos = reposV2beta1(deps);
   const tags = tagsV2beta1(deps);
   return [repos, tags, imagesV2beta1(deps), registryV1(repos, tags, deps), vulnerabilitiesV1()];
