@@ -582,7 +582,7 @@ export declare const RoleBindingsService: GenService<{
     output: typeof BatchCreateRoleBindingsResponseSchema;
   },
   /**
-   * Updates the identity or the role of a binding and returns it. Fails with
+   * Updates the identity or the role of a role binding and returns it. Fails with
    * FAILED_PRECONDITION if an organisation would lose its last owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.UpdateRoleBinding
