@@ -12,6 +12,7 @@ import { createListResources, type ResourceDeps } from "../pipeline/resource/rea
 import { createRegistryServices } from "../registry/services.js";
 import type { Tx } from "../store/transaction.js";
 import { definitions, type KindDeps, servedKinds } from "./definitions.js";
+import { createUnavailableServices, unavailableServices } from "./unavailable-services.js";
 
 export type PlatformDeps = Omit<
   KindDeps & Parameters<typeof createRegistryServices>[0],
@@ -25,6 +26,7 @@ export function createPlatformServices(platform: PlatformDeps): ServedService[] 
     ...createIamServices(deps),
     ...createRegistryServices(deps),
     eventIdentitiesV1(),
+    ...createUnavailableServices(),
   ];
   return [...services, ...createStableServices(services)];
 }
@@ -35,7 +37,10 @@ export function createResourceDeps({ tokens, ids }: Pick<PlatformDeps, "tokens" 
 }
 
 // Stable services of no kind of resource.
-const otherStable: readonly DescService[] = [PingService, ImagesService];
+const otherStable: readonly DescService[] = [
+  ...[PingService, ImagesService],
+  ...unavailableServices.flatMap(({ stable }) => stable ?? []),
+];
 
 /**
  * Creates the services of version 2, each with the handlers of its beta.

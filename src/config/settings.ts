@@ -4,6 +4,7 @@ import { parseRegistrySecret } from "../kernel/files.js";
 import { tokenAlgorithms } from "../kernel/jws.js";
 import { parseLoginProviders } from "../kernel/login-providers.js";
 import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
+import { MAX_GROUP_DEPTH } from "../kernel/uidp.js";
 import { dataSettings } from "./data-settings.js";
 import { listPattern, numberPattern } from "./patterns.js";
 import { checkAuthorities, checkCertificate, checkPrivateKey } from "./pem.js";
@@ -218,6 +219,15 @@ const groups = {
       isPrivate: true,
       see: "registry.md",
       since: "0.1.0",
+    }),
+    catalogGroup: text({
+      help: "group whose repos ListCatalogImages shows to every organisation; its subgroups do not belong to it",
+      placeholder: "uid",
+      range: "the uid of a group",
+      pattern: `[0-9a-f]{40}(?:/[0-9a-f]{16}){0,${MAX_GROUP_DEPTH - 1}}`,
+      unset: "none, which is an empty list",
+      see: "registry.md#the-catalogue",
+      since: "1.12.0",
     }),
   },
   "Callers and quotas": {

@@ -11,11 +11,9 @@ import type { UnaryCall } from "../pipeline/call.js";
 import { roleBindingKind } from "../store/iam/role-bindings.js";
 import type { RoleRow } from "../store/iam/roles.js";
 import type { Tx } from "../store/transaction.js";
-import { builtinRoles, isOperatorRole } from "./roles/builtin-roles.js";
-import { buildCapabilitySet } from "./roles/capability-names.js";
+import { builtinRoles, findRightsToGrant, isOperatorRole, ownersRights } from "./roles/builtin-roles.js";
 
 const owner = builtinRoleUid("owner");
-const ownerRights = buildCapabilitySet(builtinRoles.owner ?? []);
 // Roles that owners may grant although the owner role lacks their capabilities.
 const ownersMayGrant = new Set(
   Object.keys(builtinRoles)
@@ -51,8 +49,8 @@ function transferableRightsAt(caller: Caller, group: string): CapabilitySet {
 }
 
 /**
- * Makes sure that the caller may bind `role` at `group`: it holds all capabilities of the role, or it owns
- * the group and owners may grant the role. Nobody may bind an operator role.
+ * Makes sure that the caller may bind `role` at `group`: it holds all capabilities of the role, of a built-in one those
+ * of {@link findRightsToGrant}, or it owns the group and owners may grant the role. Nobody may bind an operator role.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -65,8 +63,8 @@ type GrantedRole = Pick<RoleRow, "uid" | "capabilities">;
 // Whether a caller with these rights at a group may bind the role there.
 function mayGrant(callerRights: CapabilitySet, { uid, capabilities }: GrantedRole): boolean {
   if (isOperatorRole(uid)) return false;
-  if (ownersMayGrant.has(uid) && includesSet(callerRights, ownerRights)) return true;
-  return mayPassOn(callerRights, capabilities);
+  if (ownersMayGrant.has(uid) && includesSet(callerRights, ownersRights)) return true;
+  return mayPassOn(callerRights, findRightsToGrant(uid) ?? capabilities);
 }
 
 /**
@@ -85,7 +83,7 @@ export function requireNotOperatorRole(roleUid: string, action: string): void {
  * @throws ApiError PERMISSION_DENIED
  */
 export function requireOwnersRights(caller: Caller, group: string): void {
-  requireRights(caller, ownerRights, group);
+  requireRights(caller, ownersRights, group);
 }
 
 /**

@@ -1,28 +1,23 @@
 // Every service of the registry. Registry of version 1 is a view of ReposService, TagsService and ImagesService, with
 // methods that only version 1 has.
-import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import type { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { Vulnerabilities } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
-import { invalidArgument, permissionDenied, unimplemented } from "../kernel/errors.js";
-import { isUidp } from "../kernel/uidp.js";
-import { formatCapabilities } from "../pipeline/auth/authorize.js";
-import type { UnaryCall } from "../pipeline/call.js";
-import type { Handlers } from "../pipeline/handlers.js";
-import { readAuthRule, readCapabilities, type ServedService, serve } from "../pipeline/method-table.js";
+import { type ServedService, serve } from "../pipeline/method-table.js";
 import type { ResourceDeps } from "../pipeline/resource/read.js";
+import { createUnavailableHandlers } from "../pipeline/unavailable.js";
 import { deploymentBodiesV1, deploymentHandlersV1 } from "./deployments/deployment.js";
 import { type ImageDeps, imagesV2beta1 } from "./images/image.js";
 import { imageHandlersV1 } from "./images/image-v1.js";
 import { MAX_REPO_REQUEST } from "./repos/repo-rules.js";
 import { repoBodiesV1, repoHandlersV1 } from "./repos/repo-v1.js";
-import { reposV2beta1 } from "./repos/repo-v2beta1.js";
+import { type RepoDeps, reposV2beta1 } from "./repos/repo-v2beta1.js";
 import { settingsBodiesV1, settingsHandlersV1 } from "./settings/settings-v1.js";
 import { tagsV2beta1 } from "./tags/tag.js";
 import { tagBodiesV1, tagHandlersV1, tagSummaryHandlersV1 } from "./tags/tag-v1.js";
 
-export function createRegistryServices(deps: ResourceDeps & ImageDeps): ServedService[] {
+export function createRegistryServices(deps: RepoDeps & ImageDeps): ServedService[] {
   const repos = reposV2beta1(deps);
   const tags = tagsV2beta1(deps);
   return [repos, tags, imagesV2beta1(deps), registryV1(repos, tags, deps), vulnerabilitiesV1()];
@@ -94,46 +89,3 @@ export const unavailableVulnerabilitiesV1 = {
   listVulnCountReports: NO_REPORTS,
   listCumulativeVulnCountReports: NO_REPORTS,
 } as const;
-
-/**
- * Creates handlers that fail with UNIMPLEMENTED and a reason, for callers with the right to call the method. They
- * read no data, so the response does not show what exists.
- */
-function createUnavailableHandlers<S extends DescService, K extends keyof S["method"] & string>(
-  { method }: S,
-  reasons: Readonly<Record<K, string>>,
-): Pick<Handlers<S>, K> {
-  const handlers = Object.entries<string>(reasons).map(([name, reason]) => [
-    name,
-    createUnavailableHandler(method[name], reason),
-  ]);
-  return Object.fromEntries(handlers) as Pick<Handlers<S>, K>;
-}
-
-function createUnavailableHandler(method: DescMethod | undefined, reason: string) {
-  if (method === undefined) throw new TypeError(`there is no such method: ${reason}`);
-  const rule = readAuthRule(method);
-  const needed = formatCapabilities(readCapabilities(method));
-  const unscoped = rule.mode === "guarded" && rule.scope === undefined;
-  return async (request: Message, call: UnaryCall): Promise<never> => {
-    if (unscoped) await requireRights(request, call, needed);
-    throw unimplemented(`${method.parent.name}.${method.name}: ${reason}`);
-  };
-}
-
-// The pipeline leaves the rights of methods without a scope to their handlers.
-async function requireRights(
-  request: Message & { readonly repoId?: string },
-  call: UnaryCall,
-  needed: string,
-): Promise<void> {
-  const { repoId = "" } = request;
-  if (repoId === "") {
-    if (call.caller.visibleGroups().length === 0) throw permissionDenied(`${needed} at any group`);
-    return;
-  }
-  if (!isUidp(repoId)) {
-    throw invalidArgument({ field: "repoId", rule: "must be an id, such as the service assigns" });
-  }
-  if (!(await call.callerAt(repoId)).holdsNeeded(repoId)) throw permissionDenied(`${needed} at ${repoId}`);
-}

@@ -240,6 +240,13 @@ const values: Readonly<Record<SettingName, Values>> = {
   jwksMaxAge: duration(10, 7 * D),
   registryUrl: origin,
   registryService: name,
+  catalogGroup: {
+    accepted: ["0123456789abcdef0123456789abcdef01234567", `${"0".repeat(40)}${"/0123456789abcdef".repeat(59)}`],
+    rejected: [
+      ...["0".repeat(39), "0".repeat(41), "A".repeat(40), `${"0".repeat(40)}/`, `${"0".repeat(40)}/1`, "nginx", " "],
+      ...[`${"0".repeat(40)}${"/0123456789abcdef".repeat(60)}`, `${"0".repeat(40)} `, 5, true],
+    ],
+  },
   registrySecretFile: path,
   rootCreation: words(["users", "owners", "off"], "nobody", false),
   quotas: {

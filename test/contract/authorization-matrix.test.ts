@@ -159,6 +159,7 @@ describe("the authorization matrix", () => {
       "iam.v2beta1.IdentitiesService.LookupIdentity",
       "iam.v2beta1.IdentitiesService.UpdateIdentityMetadata",
       "ping.v2beta1.PingService.Ping",
+      "versions.v2beta1.VersionsService.GetProject",
     ];
     const ofV1 = [
       "events.Identities.Create",

@@ -1,8 +1,17 @@
 // The methods that are served, in every version, and what each is about, read
 // from the descriptors.
-import { type DescField, type DescMethodUnary, getOption, hasOption, type Message } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMethod,
+  type DescMethodUnary,
+  getOption,
+  hasOption,
+  type Message,
+} from "@bufbuild/protobuf";
 import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 import { createPlatformServices } from "../../src/app/services.js";
+import { unavailableServices } from "../../src/app/unavailable-services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/services.js";
@@ -39,12 +48,13 @@ export function nameOf({ name, parent }: DescMethodUnary): string {
 }
 
 // Of both names of version 2 and of its beta alike: `GroupsService.GetGroup`.
-const shortNameOf = ({ name, parent }: DescMethodUnary) => `${parent.name}.${name}`;
+const shortNameOf = ({ name, parent }: DescMethod) => `${parent.name}.${name}`;
 
 const capitalise = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 const unavailable: ReadonlySet<string> = new Set([
   ...Object.keys(unavailableRegistryV1).map((name) => `Registry.${capitalise(name)}`),
   ...Object.keys(unavailableVulnerabilitiesV1).map((name) => `Vulnerabilities.${capitalise(name)}`),
+  ...unavailableServices.flatMap(({ desc }) => desc.methods.map(shortNameOf)),
   "GroupInvites.CreateWithGroup",
   ...["IdentityProviders", "IdentityProvidersService"].flatMap((service) => [
     `${service}.GenerateScimToken`,
@@ -92,7 +102,7 @@ function readScopeField(method: DescMethodUnary): readonly DescField[] {
 // What does not follow from the names of the service and of the place field.
 const subjects: readonly (readonly [RegExp, keyof Placed])[] = [
   [/ExternalGroupRoleMappings(Service)?\.(Create|BatchDelete)|Scim/, "identityProvider"],
-  [/\.Create(Tag|OverlayBinding)$|^ImagesService\./, "repo"],
+  [/\.Create(Tag|OverlayBinding)$|^(ImagesService|StigReportsService)\./, "repo"],
   [/^Registry\.(UpdateTag|DeleteTag|ListTagHistory)$/, "tag"],
   [/^Registry\.(CreateRepo|GetRegistrySettings|UpdateRegistrySettings|ListSyncStatuses)$/, "group"],
   [/^Registry\./, "repo"],
@@ -121,16 +131,25 @@ export function subjectOf(method: DescMethodUnary, placed: Placed): string {
 export function requestAt(method: DescMethodUnary, uid: string, architecture = ""): Message {
   const [outer, inner] = findScopeField(method);
   // Part of a path, and of no path when it is empty.
-  if (outer === undefined) return requestOf(method, "package" in method.input.field ? { package: "package" } : {});
+  const required = isUnavailable(method) ? fillRequired(method) : {};
+  if (outer === undefined)
+    return requestOf(method, "package" in method.input.field ? { package: "package" } : required);
   const known: Readonly<Record<string, string>> = { digest: imageDigest, architecture, arch: architecture };
   const image = method.input.fields
     .filter(
       ({ name, scalar }) =>
-        scalar !== undefined && Object.hasOwn(known, name) && /Image|Registry/.test(method.parent.name),
+        scalar !== undefined && Object.hasOwn(known, name) && /Image|Registry|Stig/.test(method.parent.name),
     )
     .map(({ localName }) => [localName, known[localName]]);
   const scope = { [outer.localName]: inner ? { [inner.localName]: uid } : uid };
-  // Required fields are checked before the handler says that it does nothing.
-  const required = isUnavailable(method) && "etag" in method.input.field ? { etag: "etag" } : {};
-  return requestOf(method, { ...Object.fromEntries(image), ...required, ...scope });
+  return requestOf(method, { ...required, ...Object.fromEntries(image), ...scope });
+}
+
+// Required fields are checked before the handler says that it does nothing.
+function fillRequired({ input }: DescMethodUnary): object {
+  // Version 1 marks no field as required.
+  const isRequired = (field: DescField) =>
+    field.name === "etag" || getOption(field, field_behavior).includes(FieldBehavior.REQUIRED);
+  const required = input.fields.filter((field) => field.fieldKind !== "message" && isRequired(field));
+  return Object.fromEntries(required.map(({ localName, fieldKind }) => [localName, fieldKind === "list" ? [{}] : "x"]));
 }

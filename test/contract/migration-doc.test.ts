@@ -51,6 +51,7 @@ const sections: readonly { heading: string; v1: string; v2: readonly string[]; e
   { heading: "Account associations", v1: "iam.GroupAccountAssociations", v2: ["iam.v2.AccountAssociationsService"] },
   { heading: "Group invites", v1: "iam.GroupInvites", v2: ["iam.v2.GroupInvitesService"], elsewhere: ["Role"] },
   { heading: "Terms", v1: "iam.Terms", v2: ["iam.v2.TermsService"] },
+  { heading: "SCIM users", v1: "iam.ScimUsers", v2: ["iam.v2.ScimUsersService"] },
   { heading: "Repos", v1: "registry.Registry", v2: ["registry.v2.ReposService"] },
   { heading: "Tags", v1: "registry.Registry", v2: ["registry.v2.TagsService"] },
   { heading: "Images", v1: "registry.Registry", v2: ["registry.v2.ImagesService"] },

@@ -92,6 +92,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     group: () => organisation,
     scope: () => organisation,
     registry_id: () => organisation,
+    identity_provider_uidp: () => create("identityProviders"),
     subscription: () => create("subscriptions"),
     overlay: () => create("overlays"),
     identityUid: identity,

@@ -1,12 +1,20 @@
 // No caller may cause an identity to hold, or become able to assume, rights that the caller lacks.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { getOption, hasOption } from "@bufbuild/protobuf";
+import {
+  CapabilitySchema,
+  name as capabilityName,
+  internal_only,
+} from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { builtinIdentityUid, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { permissionDenied } from "../contract/expectations.js";
 import type { RestResponse } from "../contract/rest.js";
 import { identityRow } from "../support/rows.js";
 import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
+import { rolesOf1_7 } from "./roles-of-1-7.js";
 
 const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid) as [string, string, string];
 const advisor = builtinRoleUid("advisories.admin");
@@ -273,6 +281,75 @@ describe("callers grant only rights that they hold", () => {
       const { outcome } = await bindAs(who, world.child, role);
       assert.deepEqual(outcome.code === "OK" ? true : outcome, allowed ? true : lacks(world.child));
     }
+  });
+});
+
+// Built-in roles gain capabilities with a new version. A custom role stays as it is, so its holders must not need what the
+// built-in one has gained.
+describe("custom roles with what built-in roles had in version 1.7", () => {
+  it("have all of those and nothing that was added since", () => {
+    for (const [name, capabilities] of Object.entries(rolesOf1_7)) {
+      const gained = (builtinRoles[name] ?? []).filter((one) => !capabilities.includes(one));
+      assert.deepEqual(
+        capabilities.filter((one) => !builtinRoles[name]?.includes(one)),
+        [],
+      );
+      const reserved = CapabilitySchema.values.filter((value) => hasOption(value, internal_only));
+      assert.deepEqual(
+        reserved.filter((value) => gained.includes(getOption(value, capabilityName))),
+        [],
+        "who grants the role need not hold what it has gained, so nothing of it is reserved",
+      );
+    }
+    assert.equal(rolesOf1_7.owner?.length, 138);
+    assert.equal(builtinRoles.owner?.length, 152);
+  });
+
+  it("make an owner: it grants every role that owners grant, in every way", async () => {
+    const who = await world.caller(rolesOf1_7.owner ?? []);
+    const grantable = Object.keys(rolesOf1_7);
+    assert.ok(grantable.includes("owner") && grantable.includes("advisories.admin"));
+    for (const name of grantable) {
+      const roleUid = builtinRoleUid(name);
+      await uidFrom(bindAs(who, world.root, roleUid, personUid("i", randomIds.newId())));
+      await uidFrom(who.rest("POST", `/groupInvites/${world.root}`, { roleUid, ttl: "60s" }));
+    }
+    await uidFrom(who.rest("POST", `/identityProviders/${world.root}`, provider(owner)));
+    const mapped = await uidFrom(who.rest("POST", `/identityProviders/${world.root}`, provider(viewer)));
+    const mapping = { externalGroupId: "x", roleUid: owner, scope: world.root };
+    await uidFrom(who.rest("POST", `/externalGroupRoleMappings/${mapped}`, mapping));
+  });
+
+  it("make an owner: it changes who logs in, and who assumes the identity of an owner", async () => {
+    const who = await world.caller(rolesOf1_7.owner ?? []);
+    const uid = await uidFrom(world.owner.rest("POST", `/identityProviders/${world.root}`, provider(owner)));
+    const change = { oidc: { issuer: "https://mine.example", clientId: "id", clientSecret: "s" } };
+    assert.equal((await who.rest("PATCH", `/identityProviders/${uid}`, change)).status, 200);
+    const identity = await world.identity();
+    await uidFrom(bindAs(world.owner, world.root, owner, identity));
+    assert.equal((await who.rest("PATCH", `/identities/${identity}`, { claimMatch: claimMatch() })).status, 200);
+  });
+
+  it("grant the built-in role, with one capability less not", async () => {
+    for (const name of ["owner", "editor", "viewer", "console_viewer", "limited_owner", "guardener.admin"]) {
+      const [dropped = "", ...rest] = (rolesOf1_7[name] ?? []).filter((one) => !binder.includes(one));
+      const [who, almost] = [
+        await world.caller([...binder, dropped, ...rest]),
+        await world.caller([...binder, ...rest]),
+      ];
+      const grant = (by: Somebody) => bindAs(by, world.root, builtinRoleUid(name), personUid("i", randomIds.newId()));
+      assert.equal((await grant(who)).status, 200, name);
+      assert.deepEqual((await grant(almost)).outcome, lacks(world.root), name);
+    }
+  });
+
+  it("cannot be given what was added since by their holders", async () => {
+    const who = await world.caller(rolesOf1_7.owner ?? []);
+    const role = { name: "new", capabilities: ["CAP_BILLING_MANAGE"] };
+    assert.deepEqual((await who.rest("POST", `/roles/${world.root}`, role)).outcome, lacks(world.root));
+    assert.equal((await world.owner.rest("POST", `/roles/${world.root}`, role)).status, 200);
+    const sandbox = await bindAs(who, world.root, builtinRoleUid("sandbox.identity.user"));
+    assert.deepEqual(sandbox.outcome, lacks(world.root), "a role that did not exist");
   });
 });
 

@@ -1,11 +1,17 @@
 // Custom roles over REST, and the built-in ones beside them.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
+import { getOption, hasOption } from "@bufbuild/protobuf";
+import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { builtinRoles, seedRoles } from "../../src/iam/roles/builtin-roles.js";
+import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
+import { bitsOf, toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { roleKind } from "../../src/store/iam/roles.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { type IamWorld, startIamWorld } from "./iam-world.js";
+import { rolesOf1_7 } from "./roles-of-1-7.js";
 
 const capabilities = ["CAP_IAM_GROUPS_LIST", "CAP_IAM_ROLES_LIST"];
 const viewer = builtinRoleUid("viewer");
@@ -57,6 +63,25 @@ describe("custom roles", () => {
     const { json } = await world.owner.rest("GET", `/roles/${uid}`);
     assert.match(uid, new RegExp(`^${world.child}/[0-9a-f]{16}$`));
     assert.deepEqual(json?.capabilities, capabilities);
+  });
+
+  it("keep the capabilities of the highest bits there are", async () => {
+    const known = CapabilitySchema.values.filter((value) => hasOption(value, bit));
+    const last = known.reduce((one, other) => (getOption(one, bit) > getOption(other, bit) ? one : other));
+    const highest = [
+      last.name,
+      "CAP_SANDBOX_IDENTITY_ADMIN",
+      "CAP_IAM_SCIM_USERS_LIST",
+      "CAP_TELEMETRY_CONTAINERS_LIST",
+    ];
+    const uid = await createRole({ name: "high", capabilities: highest });
+    const { json } = await world.owner.rest("GET", `/roles/${uid}`);
+    assert.deepEqual((json?.capabilities as string[] | undefined)?.sort(), [...highest].sort());
+    const names = known.filter(({ name }) => highest.includes(name)).map((value) => getOption(value, capabilityName));
+    const holder = await world.caller(names);
+    const whoAmI = await restAs(world.url, holder.token, "/auth/v1")("GET", "/ok");
+    const [held] = (whoAmI.json?.capabilities ?? []) as { capabilities: string[] }[];
+    assert.deepEqual(held?.capabilities.sort(), names.sort());
   });
 
   const updates: readonly { name: string; mask?: string; body: object; after: object }[] = [
@@ -144,5 +169,21 @@ describe("built-in roles", () => {
     assert.deepEqual(await list("name=viewer&order_by=created_at"), [viewer, json?.uid]);
     assert.deepEqual(await list("name=viewer&order_by=created_at%20desc"), [json?.uid, viewer]);
     assert.equal((await world.owner.rest("GET", "/roles?order_by=capabilities")).status, 400);
+  });
+
+  // A server of the version before stores the capabilities that it knows when it starts, one of this version all of them.
+  it("have the capabilities of this version after each start, whatever they had", async () => {
+    const [uid, nowMs] = [builtinRoleUid("owner"), Date.now()];
+    const read = () => world.write((tx) => tx.table(roleKind).find(uid));
+    const grown = (await read())?.capabilities;
+    const before = buildCapabilitySet(rolesOf1_7.owner ?? []);
+    const newer = toCapabilitySet([...bitsOf(grown ?? ""), 255]);
+    assert.notEqual(before, grown);
+    for (const stored of [before, newer]) {
+      await world.write((tx) => tx.table(roleKind).update(uid, { capabilities: stored }, nowMs));
+      assert.equal((await world.owner.rest("GET", `/roles/${uid}`)).status, 200);
+      await world.write((tx) => seedRoles(tx, nowMs));
+      assert.equal((await read())?.capabilities, grown);
+    }
   });
 });

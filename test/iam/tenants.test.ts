@@ -32,11 +32,13 @@ let a: Placed;
 let b: readonly Placed[];
 const tokens = { a: "", b: "" };
 let ownersOfB: readonly string[];
+/** The group of a third organisation, which the operator shows to all. */
+const catalogue = randomIds.newUid();
 /** Identities that tokens of one issuer may assume, each by its own subject. */
 let assumable: { readonly a: string; readonly b: string };
 
 before(async () => {
-  world = await startExchangeWorld();
+  world = await startExchangeWorld({ catalogGroup: catalogue });
   ({ harness } = world);
   clients = [rawRest(harness.url), rawGrpc(harness.url)];
   const [ours, theirs] = [await harness.organisation("tenant a"), await harness.organisation(`${MARK} org`)];
@@ -53,6 +55,7 @@ before(async () => {
     await populate(tx, ours.group, { name: "a", text: "a" }),
     [await populate(tx, theirs.group, marked), await insertGroup(tx, randomIds.newUid(theirs.group), marked)],
   ]);
+  await harness.app.installation.store.write((tx) => insertGroup(tx, catalogue, { name: "shared", text: "shared" }));
 });
 
 after(async () => {
@@ -71,7 +74,10 @@ const methods = all.filter(({ parent }) => !parent.typeName.includes(".v2."));
 // These answer numbers, flags and digests alone, or data of a registry, and there is no registry.
 const NO_TEXT =
   /Registry\.(GetRepoCountBySource|GetManifestDigestCount|GetRegistrySettings|GetSize|ListTagHistory|GetUpdateStatus|GetImageConfig)$/;
-const tellsNoText = (method: DescMethodUnary) => isUnavailable(method) || NO_TEXT.test(nameOf(method));
+// This shows the group that the operator has chosen, whoever asks.
+const isCatalogue = ({ name }: DescMethodUnary) => name === "ListCatalogImages";
+const tellsNoText = (method: DescMethodUnary) =>
+  isUnavailable(method) || isCatalogue(method) || NO_TEXT.test(nameOf(method));
 
 const lists = methods.filter(({ name }) => name.startsWith("List"));
 const uidsOf = (placed: Placed) => [...new Set(Object.values(placed))];
@@ -242,6 +248,22 @@ describe("what another organisation wrote", () => {
     const { found, sent } = await leaks(listCalls(b, a), tokens.a);
     t.diagnostic(`${sent} calls`);
     assert.deepEqual(found, []);
+  });
+
+  it("is not in the catalogue, which shows both the group of the operator and nothing else", async () => {
+    for (const method of methods.filter(isCatalogue)) {
+      for (const client of clients) {
+        const request = requestOf(method, {});
+        const [one, other] = [
+          await client.call(method, request, tokens.a),
+          await client.call(method, request, tokens.b),
+        ];
+        assert.equal(one.code, "OK");
+        assert.deepEqual(one.bytes, other.bytes);
+        assert.ok(one.bytes.includes("shared"), one.bytes);
+        for (const uid of [a, ...b].flatMap(uidsOf)) assert.ok(!one.bytes.includes(uid), one.bytes);
+      }
+    }
   });
 
   it("is in no answer to a call about what is theirs", async (t) => {

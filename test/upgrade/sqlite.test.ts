@@ -94,3 +94,55 @@ for (const { reason, actual, found } of changes) {
     assert.deepEqual(findDifferences({ a: 1, list: [{ b: "x" }, { b: "y" }] }, actual), found);
   });
 }
+
+const role = (name: string, capabilities: readonly string[], more: object = {}) => {
+  return { uid: name, name, description: `${name} Role (built-in)`, capabilities, ...more };
+};
+const roles = [role("owner", ["a", "b"]), { uid: "custom", description: "", capabilities: ["a"] }];
+
+const gains: readonly { reason: string; actual: object; found: readonly string[] }[] = [
+  {
+    reason: "a built-in role more",
+    actual: { roles: [role("new", ["c"]), ...roles], totalCount: "3" },
+    found: [],
+  },
+  {
+    reason: "a capability more of a built-in role",
+    actual: { roles: [role("owner", ["a", "c", "b"], { updateTime: "now" }), roles[1]], totalCount: "2" },
+    found: [],
+  },
+  {
+    reason: "a capability less of a built-in role",
+    actual: { roles: [role("owner", ["b", "c"]), roles[1]], totalCount: "2" },
+    found: [
+      ".roles[0].capabilities: 1 elements instead of 2",
+      '.roles[0].capabilities[0]: "b" instead of "a"',
+      '.roles[0].capabilities[1]: undefined instead of "b"',
+    ],
+  },
+  {
+    reason: "a built-in role less",
+    actual: { roles: [roles[1]], totalCount: "1" },
+    found: [
+      ".roles: 1 elements instead of 2",
+      '.roles[0].uid: "custom" instead of "owner"',
+      '.roles[0].name: undefined instead of "owner"',
+      '.roles[0].description: "" instead of "owner Role (built-in)"',
+      ".roles[0].capabilities: 1 elements instead of 2",
+      '.roles[0].capabilities[1]: undefined instead of "b"',
+      ".roles[1]: no object",
+      '.totalCount: "1" instead of "2"',
+    ],
+  },
+  {
+    reason: "a capability more of a custom role",
+    actual: { roles: [roles[0], { uid: "custom", description: "", capabilities: ["a", "c"] }], totalCount: "2" },
+    found: [".roles[1].capabilities: 2 elements instead of 1"],
+  },
+];
+
+for (const { reason, actual, found } of gains) {
+  test(`comparison: ${reason}`, () => {
+    assert.deepEqual(findDifferences({ roles, totalCount: "2" }, actual), found);
+  });
+}

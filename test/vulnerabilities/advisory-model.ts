@@ -36,6 +36,7 @@ const types: readonly NonNullable<AdvisoryEvent["type"]["case"]>[] = [
   "fixNotPlanned",
   "pendingUpstreamFix",
   "patched",
+  "componentLocationChanged",
 ];
 
 export interface ModelEvent {

@@ -68,6 +68,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
       trustedIssuers: settings.trustedIssuers,
       store: callStore,
       registry: createRegistry(deps),
+      catalogGroup: settings.catalogGroup,
     }),
     ...issuer.services,
   ];

@@ -1,4 +1,5 @@
 // The roles of every installation: their capabilities, and the rows that hold them.
+import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
@@ -6,8 +7,11 @@ import { buildCapabilitySet } from "./capability-names.js";
 
 const names = (list: string): readonly string[] => list.trim().split(/\s+/);
 
-/** The capabilities of the built-in roles, by role name. */
-export const builtinRoles: Readonly<Record<string, readonly string[]>> = {
+/** Capabilities by the names of roles. */
+type CapabilitiesOfRoles = Readonly<Record<string, readonly string[]>>;
+
+// The roles as each was when it was added. These lists do not grow: see findRightsToGrant.
+const firstCapabilities = {
   owner: names(`
     groups.create groups.update groups.list groups.delete group_invites.create group_invites.list
     group_invites.delete roles.create roles.update roles.list roles.delete role_bindings.create role_bindings.update
@@ -126,6 +130,9 @@ export const builtinRoles: Readonly<Record<string, readonly string[]>> = {
   "libraries.javascript.pull": names(`
     libraries.entitlements.list libraries.javascript.list
   `),
+  "libraries.ruby.pull": names(`
+    libraries.entitlements.list libraries.ruby.list
+  `),
   "advisories.viewer": names(`
     advisories.list
   `),
@@ -148,7 +155,49 @@ export const builtinRoles: Readonly<Record<string, readonly string[]>> = {
     manifest.metadata.list referrers.list terms.accept terms.list guardener.dfc.convert guardener.association.manage
     guardener.association.list guardener.actions.migrate guardener.scan.list guardener.scan.get
   `),
+  "sandbox.user": names(`
+    sandbox.run.create sandbox.run.list sandbox.run.cancel sandbox.session.create sandbox.identity.create
+  `),
+  "sandbox.identity.user": names(`
+    sandbox.identity.use
+  `),
+} satisfies CapabilitiesOfRoles;
+
+// What roles have gained since.
+const gainedCapabilities: CapabilitiesOfRoles = {
+  owner: names(`
+    identity_providers.scim.users.list libraries.ruby.list libraries.storage_usage.get guardener.images.migrate
+    sandbox.run.create sandbox.run.list sandbox.run.cancel sandbox.session.create sandbox.session.list
+    sandbox.identity.create sandbox.identity.use sandbox.identity.admin telemetry.containers.list billing.manage
+  `),
+  editor: names("guardener.images.migrate telemetry.containers.list"),
+  viewer: names("guardener.images.migrate telemetry.containers.list"),
+  console_viewer: names("telemetry.containers.list"),
+  limited_owner: names("guardener.images.migrate telemetry.containers.list billing.manage"),
+  "guardener.user": names("guardener.images.migrate telemetry.containers.list"),
+  "guardener.admin": names("guardener.images.migrate telemetry.containers.list"),
 };
+
+/** The capabilities of the built-in roles, by role name. */
+export const builtinRoles: CapabilitiesOfRoles = Object.fromEntries(
+  Object.entries(firstCapabilities).map(([name, first]) => [name, [...first, ...(gainedCapabilities[name] ?? [])]]),
+);
+
+const rightsToGrant = new Map(
+  Object.entries(firstCapabilities).map(([name, first]) => [builtinRoleUid(name), buildCapabilitySet(first)]),
+);
+
+/**
+ * Finds the rights that a caller needs to grant a built-in role: the capabilities that the role had when it was added;
+ * undefined for any other role. What a built-in role gains later does not count, because a custom role that has all the rest
+ * does not gain it: its holders would lose the power to grant the role with an upgrade.
+ */
+export function findRightsToGrant(roleUid: string): CapabilitySet | undefined {
+  return rightsToGrant.get(roleUid);
+}
+
+/** The rights that make a caller an owner; for the same reason they do not grow with the role `owner`. */
+export const ownersRights: CapabilitySet = buildCapabilitySet(firstCapabilities.owner);
 
 /** The uids of the built-in roles, which every caller sees. */
 export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(builtinRoleUid);

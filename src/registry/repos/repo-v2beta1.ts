@@ -1,4 +1,6 @@
 // The handlers of ReposService in version 2beta1.
+import { create } from "@bufbuild/protobuf";
+import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import {
   type DeleteRepoRequest,
   RepoReadmeSchema,
@@ -11,6 +13,7 @@ import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, deleteInParts, guardDelete, hasRows } from "../../pipeline/resource/delete.js";
+import { splitOrder } from "../../pipeline/resource/list-query.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { overlayBindingKind } from "../../store/registry/overlay-bindings.js";
@@ -29,6 +32,7 @@ import {
   readmes,
   readmeToProto,
   repos,
+  repoToCatalogEntry,
   repoToProto,
 } from "./repo.js";
 import { MAX_REPO_REQUEST } from "./repo-rules.js";
@@ -43,8 +47,13 @@ const readmeBodies = defineBodies(
   findsResource(repos, readmeToProto),
 );
 
+export interface RepoDeps extends ResourceDeps, Pick<ImageDeps, "store"> {
+  /** The uid of the group whose repos are the catalogue; absent where the operator has chosen none. */
+  readonly catalogGroup?: string | undefined;
+}
+
 /** Creates ReposService. */
-export function reposV2beta1({ listResources, definitions, ids, store }: ResourceDeps & Pick<ImageDeps, "store">) {
+export function reposV2beta1({ listResources, definitions, ids, store, catalogGroup }: RepoDeps) {
   const handlers: Handlers<typeof ReposService> = {
     getRepo: ({ uid }, { tx }) => getResource(tx, repos, uid, repoToProto),
 
@@ -112,7 +121,19 @@ export function reposV2beta1({ listResources, definitions, ids, store }: Resourc
       },
     }),
 
-    listCatalogImages: () => ({}),
+    async listCatalogImages(request, call) {
+      // Who has the capability anywhere sees all of the group, whoever owns it.
+      const mayList = catalogGroup !== undefined && (await call.visibleGroups()).length > 0;
+      const filtered = {
+        ...request,
+        name: request.name ?? "",
+        orderBy: splitOrder(request.orderBy) === undefined ? "name" : request.orderBy,
+        ...(catalogGroup !== undefined && { uidp: create(UIDPFilterSchema, { childrenOf: catalogGroup }) }),
+      };
+      const visible = mayList ? [catalogGroup] : [];
+      const { resources, ...page } = await listResources(call, repos, filtered, repoToCatalogEntry, { visible });
+      return { repos: resources, ...page };
+    },
 
     getRepoReadme: ({ uid }, { tx }) => getResource(tx, repos, uid, readmeToProto),
 

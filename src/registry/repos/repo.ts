@@ -113,6 +113,14 @@ export function repoToProto(row: RepoRow): Repo {
   return repo;
 }
 
+/** Converts a stored repo to what everybody sees of it in the catalogue. */
+export function repoToCatalogEntry(row: RepoRow): Repo {
+  const repo = repoToProto(row);
+  delete repo.syncConfig;
+  delete repo.customOverlay;
+  return repo;
+}
+
 /** The fields of a stored copy that its caller has left out. Copies that are older than this list have none. */
 export function readInheritedFields({ config }: Pick<RepoRow, "config">): readonly InheritedField[] {
   return (config as { inherited?: readonly InheritedField[] }).inherited ?? [];

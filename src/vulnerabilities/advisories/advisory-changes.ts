@@ -2,9 +2,9 @@
 import { create, equals } from "@bufbuild/protobuf";
 import { FieldMaskSchema, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { AdvisoryEvent_ComponentLocationChangedSchema as ComponentMovedSchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import {
   type Advisory,
+  type AdvisoryEvent,
   AdvisoryEventSchema,
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
@@ -20,9 +20,9 @@ import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisorie
 import { identityKind } from "../../store/iam/identities.js";
 import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
-import { advisories, advisoryToProto, buildEventRow, eventKind, eventToProto, findComponentMove } from "./advisory.js";
+import { advisories, advisoryToProto, buildEventRow, eventKind, eventToProto } from "./advisory.js";
 import { insertAdvisory, putEvent, replaceAdvisory } from "./advisory-operations.js";
-import { type EventInput, MAX_ENTRIES, requireEventLimits, requireValidEvent } from "./advisory-rules.js";
+import { MAX_ENTRIES, requireEventLimits, requireValidEvent } from "./advisory-rules.js";
 
 /** The fields that a full update sets or clears; the others stay. */
 const updatedFields = [
@@ -44,7 +44,7 @@ const approve = [{ bit: bitOf(Capability.CAP_ADVISORIES_APPROVE) }];
  * the right to review, RESOURCE_EXHAUSTED for events that are too long together.
  */
 export async function createAdvisory(
-  { groupUid, advisory, events }: { groupUid: string; advisory: Advisory; events: readonly EventInput[] },
+  { groupUid, advisory, events }: { groupUid: string; advisory: Advisory; events: readonly AdvisoryEvent[] },
   ids: Ids,
   call: UnaryCall,
 ): Promise<AdvisoryRow> {
@@ -58,7 +58,7 @@ export async function createAdvisory(
   // The uids order events of the same time.
   const uids = events.map(() => ids.newUid(uid)).sort();
   const author = await getCallerName(call);
-  const rows = events.map((input, i) => buildNewEvent(uids[i] ?? "", { input, author, at: `events[${i}].` }, call));
+  const rows = events.map((event, i) => buildNewEvent(uids[i] ?? "", { event, author, at: `events[${i}].` }, call));
   requireEventLimits(rows);
   const source = { sourceKey: "", sourceHash: "", severities: [] };
   const times = { createTimeMs: startMs, updateTimeMs: startMs, deleteTimeMs: null };
@@ -98,13 +98,13 @@ export async function withdrawAdvisory(uid: string, { tx, startMs }: UnaryCall):
  * RESOURCE_EXHAUSTED when the advisory has 1,000 events, or they are too long together.
  */
 export async function createEvent(
-  { advisoryUid, input }: { advisoryUid: string; input: EventInput },
+  { advisoryUid, event }: { advisoryUid: string; event: AdvisoryEvent },
   ids: Ids,
   call: UnaryCall,
 ): Promise<AdvisoryEventRow> {
   const { tx } = call;
   await getRow(tx, advisories, advisoryUid);
-  const row = buildNewEvent(ids.newUid(advisoryUid), { input, author: await getCallerName(call), at: "" }, call);
+  const row = buildNewEvent(ids.newUid(advisoryUid), { event, author: await getCallerName(call), at: "" }, call);
   requireEventLimits([...(await tx.table(advisoryKind).listEvents([advisoryUid])), row]);
   await putEvent(tx, row);
   return row;
@@ -116,17 +116,17 @@ export async function createEvent(
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT, PERMISSION_DENIED for a review without the right to review,
  * FAILED_PRECONDITION of type EVENT_FINAL, RESOURCE_EXHAUSTED for events that are too long together.
  */
-export async function updateEvent(input: EventInput, call: UnaryCall): Promise<AdvisoryEventRow> {
+export async function updateEvent(update: AdvisoryEvent, call: UnaryCall): Promise<AdvisoryEventRow> {
   const { tx, startMs } = call;
-  const before = await getEvent(input.event.uid, tx);
-  requireValidEvent(input, startMs);
+  const before = await getEvent(update.uid, tx);
+  requireValidEvent(update, startMs);
   const { uid, advisoryUid, author, createTimeMs, reviewState } = before;
-  const { reviewState: requested } = input.event;
+  const { reviewState: requested } = update;
   const decided = requested !== reviewState && isReview(requested, advisoryUid, call);
   const kept = requested === ReviewState.PENDING ? "" : before.reviewer;
   const reviewer = decided ? await getCallerName(call) : kept;
-  const event = { ...input.event, author, reviewer };
-  const after = { ...buildEventRow(advisoryUid, uid, event, createTimeMs, input.moved), updateTimeMs: startMs };
+  const event = { ...update, author, reviewer };
+  const after = { ...buildEventRow(advisoryUid, uid, event, createTimeMs), updateTimeMs: startMs };
   if (isSame(before, after)) return before;
   if (reviewState === ReviewState.APPROVED || reviewState === ReviewState.REJECTED) {
     throw failedPrecondition("EVENT_FINAL", "an event that was approved or rejected is final; add another");
@@ -152,17 +152,16 @@ export async function getEvent(uid: string, tx: Tx): Promise<AdvisoryEventRow> {
 
 function buildNewEvent(
   uid: string,
-  { input, author, at }: { input: EventInput; author: string; at: string },
+  { event, author, at }: { event: AdvisoryEvent; author: string; at: string },
   call: UnaryCall,
 ): AdvisoryEventRow {
   const { startMs } = call;
-  requireValidEvent(input, startMs, at);
-  const { createTime, reviewState } = input.event;
+  requireValidEvent(event, startMs, at);
+  const { createTime, reviewState } = event;
   const advisoryUid = parentOf(uid) ?? "";
   const reviewer = isReview(reviewState, advisoryUid, call) ? author : "";
-  const event = { ...input.event, author, reviewer };
   const timeMs = createTime === undefined ? startMs : timestampMs(createTime);
-  return { ...buildEventRow(advisoryUid, uid, event, timeMs, input.moved), updateTimeMs: startMs };
+  return { ...buildEventRow(advisoryUid, uid, { ...event, author, reviewer }, timeMs), updateTimeMs: startMs };
 }
 
 // Any state but PENDING is a review, which needs a right of its own.
@@ -178,9 +177,7 @@ async function getCallerName({ tx, caller }: UnaryCall): Promise<string> {
 }
 
 function isSame(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {
-  const [movedA, movedB] = [findComponentMove(a), findComponentMove(b)];
-  const isSameMove = movedA && movedB ? equals(ComponentMovedSchema, movedA, movedB) : movedA === movedB;
-  return isSameMove && equals(AdvisoryEventSchema, eventToProto(a), eventToProto(b));
+  return equals(AdvisoryEventSchema, eventToProto(a), eventToProto(b));
 }
 
 // An import skips a row that was updated after its record.

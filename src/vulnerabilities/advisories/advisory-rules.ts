@@ -3,10 +3,6 @@ import type { DescField, DescOneof } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
-  type AdvisoryEvent_ComponentLocationChanged as ComponentMoved,
-  AdvisoryEvent_ComponentLocationChangedSchema as ComponentMovedSchema,
-} from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
-import {
   type AdvisoryEvent,
   AdvisoryEventSchema,
   ReviewState,
@@ -65,22 +61,15 @@ export function requireEventLimits(events: readonly Pick<AdvisoryEventRow, "data
     throw resourceExhausted(`events: those of an advisory have at most ${MAX_EVENTS} characters together`);
 }
 
-/** An event in a request. */
-export interface EventInput {
-  /** The event as version 2 has it. Its `createTime` is when it happened; absent stands for now. */
-  readonly event: AdvisoryEvent;
-  /** The move of a component, for which version 2 has no type. */
-  readonly moved?: ComponentMoved | undefined;
-}
-
 /**
- * Makes sure that an event obeys the rules.
+ * Makes sure that an event of a request obeys the rules.
  *
+ * @param event its `createTime` is when it happened; absent stands for now
  * @param nowMs in epoch milliseconds
  * @param at prefix of the field names in errors
  * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule.
  */
-export function requireValidEvent({ event, moved }: EventInput, nowMs: number, at = ""): void {
+export function requireValidEvent(event: AdvisoryEvent, nowMs: number, at = ""): void {
   const violations: FieldViolation[] = [];
   const addViolation: AddViolation = (field, rule) => violations.push({ field: at + field, rule });
   const { reviewState, createTime, findings, issue = "" } = event;
@@ -92,8 +81,7 @@ export function requireValidEvent({ event, moved }: EventInput, nowMs: number, a
   if (findings.length > MAX_FINDINGS) addViolation("findings", `must be at most ${MAX_FINDINGS} bytes`);
   else if (findings.length > 0 && !isJson(findings)) addViolation("findings", "must be JSON");
   if (!isLine(issue)) addViolation("issue", `must be ${ONE_LINE}`);
-  if (moved) checkFields(reflect(ComponentMovedSchema, moved), "componentLocationChanged", addViolation);
-  else checkOneofs(reflect(AdvisoryEventSchema, event), "", addViolation);
+  checkOneofs(reflect(AdvisoryEventSchema, event), "", addViolation);
   if (violations.length > 0) throw invalidArgument(...violations);
 }
 

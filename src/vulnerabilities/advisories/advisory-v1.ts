@@ -46,7 +46,7 @@ import type { ResourceDeps } from "../../pipeline/resource/read.js";
 import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
 import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
 import type { Tx } from "../../store/transaction.js";
-import { advisories, advisoryToProto, eventToProto, findComponentMove } from "./advisory.js";
+import { advisories, advisoryToProto, eventToProto } from "./advisory.js";
 import {
   createAdvisory,
   createEvent,
@@ -55,7 +55,7 @@ import {
   updateEvent,
   withdrawAdvisory,
 } from "./advisory-changes.js";
-import { type EventInput, MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
+import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 import { addEvents, buildAdvisoryFilters } from "./advisory-v2beta1.js";
 
 // The service ignores `author` and `reviewer` of requests, because clients send what they have read of other people's
@@ -143,7 +143,7 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
 
       createAdvisoryEvent: ({ parentId, advisoryEvent }, call) =>
         withV1Names(async () => {
-          const request = { advisoryUid: parentId, input: eventFromV1(advisoryEvent) };
+          const request = { advisoryUid: parentId, event: eventFromV1(advisoryEvent) };
           return requireCreated(fixedEvent, advisoryEvent, eventToProtoV1(await createEvent(request, ids, call)));
         }),
 
@@ -217,7 +217,7 @@ function parseFilter(filter: AdvisoryFilter): ListAdvisoriesRequest | undefined 
     componentLocations: filter.componentLocation,
     aliases: filter.aliases,
     ...(origin !== undefined && { origin }),
-    // The numbers are the same; version 1 has one more type of event.
+    // The numbers are the same.
     eventReviewStates: filter.eventStatuses as number[] as ReviewState[],
     eventAuthors: filter.eventAuthor,
     excludeEventAuthors: filter.excludeEventAuthor,
@@ -269,15 +269,13 @@ function advisoryFromV1(advisory: Advisory = create(AdvisorySchema)): AdvisoryV2
 
 function eventToProtoV1(row: AdvisoryEventRow): AdvisoryEvent {
   const { uid, createTime, findings, author, reviewer, reviewState, issue, type } = eventToProto(row);
-  const moved = findComponentMove(row);
   const event = create(AdvisoryEventSchema, {
     ...{ id: uid, findings, author, reviewer, status: reviewState as number as ReviewStatus },
     ...(createTime && { timestamp: createTime, createdAt: createTime }),
     ...(issue !== undefined && { issue }),
     updatedAt: timestampOf(row.updateTimeMs),
   });
-  if (moved) event.type = { case: "componentLocationChanged", value: moved };
-  else if (type.case !== undefined) event.type = convertType(EventV2Schema, AdvisoryEventSchema, type);
+  if (type.case !== undefined) event.type = convertType(EventV2Schema, AdvisoryEventSchema, type);
   return event;
 }
 
@@ -287,16 +285,15 @@ function withoutPeople(advisory: Advisory): Advisory {
 }
 
 // The fields that callers set.
-function eventFromV1(event: AdvisoryEvent = create(AdvisoryEventSchema)): EventInput {
+function eventFromV1(event: AdvisoryEvent = create(AdvisoryEventSchema)): EventV2 {
   const { id, timestamp, findings, status, issue, type } = event;
   const converted = create(EventV2Schema, {
     ...{ uid: id, findings, reviewState: status as number as ReviewState },
     ...(timestamp && { createTime: timestamp }),
     ...(issue !== undefined && { issue }),
   });
-  if (type.case === "componentLocationChanged") return { event: converted, moved: type.value };
   if (type.case !== undefined) converted.type = convertType(AdvisoryEventSchema, EventV2Schema, type);
-  return { event: converted };
+  return converted;
 }
 
 type TypeOf<M extends { type: { case?: string | undefined } }> = Exclude<M["type"], { case?: undefined }>;

@@ -1,11 +1,6 @@
 // The advisory resource: its definition, its events, how they are stored, and how version 2 shows them.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
-import {
-  Advisories,
-  type AdvisoryEvent_ComponentLocationChanged as ComponentMoved,
-  AdvisoryEvent_ComponentLocationChangedSchema as ComponentMovedSchema,
-  EventTypeFilter as EventTypeFilterV1,
-} from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
+import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService as StableAdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2/advisories_pb.js";
 import {
   type Advisory,
@@ -73,9 +68,6 @@ export const eventKind: ResourceKind = {
   type: "vulnerabilities.chainguard.dev/AdvisoryEvent",
 };
 
-// The type of event that version 2 lacks is stored beside the others, under its name in version 1.
-const MOVED = "componentLocationChanged";
-
 const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, EventTypeFilter>> = {
   detection: EventTypeFilter.DETECTION,
   truePositiveDetermination: EventTypeFilter.TRUE_POSITIVE_DETERMINATION,
@@ -93,37 +85,29 @@ const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, Ev
  *
  * @param uid the uid of the advisory, a slash and a segment of its own
  * @param timeMs when it was created, in epoch milliseconds
- * @param moved the type that version 2 lacks, in place of that of the message
  */
 export function buildEventRow(
   advisoryUid: string,
   uid: string,
   event: AdvisoryEvent,
   timeMs: number,
-  moved?: ComponentMoved,
 ): AdvisoryEventRow {
   const { findings, issue, type, author, reviewer, reviewState } = event;
   const stored = create(AdvisoryEventSchema, { findings, type, ...(issue !== undefined && { issue }) });
-  const data = toJson(AdvisoryEventSchema, stored) as JsonObject;
-  if (moved) data[MOVED] = toJson(ComponentMovedSchema, moved);
-  const known = type.case === undefined ? EventTypeFilter.UNSPECIFIED : eventTypes[type.case];
   return {
     uid,
     advisoryUid,
-    type: moved ? EventTypeFilterV1.COMPONENT_LOCATION_CHANGED : known,
+    type: type.case === undefined ? EventTypeFilter.UNSPECIFIED : eventTypes[type.case],
     author,
     reviewer,
     reviewState,
-    data,
+    data: toJson(AdvisoryEventSchema, stored) as JsonObject,
     createTimeMs: timeMs,
     updateTimeMs: timeMs,
   };
 }
 
-/**
- * Converts a stored event to version 2, which has no type for the move of a component: such an event has no
- * type there.
- */
+/** Converts a stored event to version 2. */
 export function eventToProto(row: AdvisoryEventRow): AdvisoryEvent {
   const event = fromJson(AdvisoryEventSchema, row.data as JsonObject, { ignoreUnknownFields: true });
   event.uid = row.uid;
@@ -132,12 +116,6 @@ export function eventToProto(row: AdvisoryEventRow): AdvisoryEvent {
   event.reviewer = row.reviewer;
   event.reviewState = row.reviewState;
   return event;
-}
-
-/** Finds the move of a component in a stored event; undefined for other types of events. */
-export function findComponentMove({ data }: AdvisoryEventRow): ComponentMoved | undefined {
-  const moved = (data as JsonObject)[MOVED];
-  return moved === undefined ? undefined : fromJson(ComponentMovedSchema, moved, { ignoreUnknownFields: true });
 }
 
 /** Converts severities to what is stored: the JSON of their messages. */

@@ -9,8 +9,12 @@ import { getMethods } from "../../../src/cli/remote/methods.js";
 import { bindIdentity } from "../../../src/iam/operator/operate.js";
 import { createOperatorRole } from "../../../src/iam/operator/roles.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { buildRepo } from "../../../src/registry/repos/repo.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { repoKind } from "../../../src/store/registry/repos.js";
 import { type Host, startHost } from "../../e2e/process.js";
 import { type Harness, startHarness } from "../../support/harness.js";
+import { groupRow } from "../../support/rows.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 /** What the owner of an organisation may not do. */
@@ -29,11 +33,12 @@ const capabilities = [
 let service: Harness;
 let host: Host;
 let root: string;
+const catalogue = randomIds.newUid();
 let environment: Record<string, string>;
 const ran = new Set<string>();
 
 before(async () => {
-  service = await startHarness();
+  service = await startHarness({ catalogGroup: catalogue });
   const { group, identity, token } = await service.organisation("acme.example");
   root = group;
   await service.app.installation.store.write(async (tx) => {
@@ -98,6 +103,20 @@ describe("commands beside the verbs", () => {
     assert.match((await error("advisories delete", id))[1], /--yes: is required without a terminal/);
     await json("advisories delete", id, "--yes");
     assert.match(String((await json("advisories get", id)).deleteTime), /Z$/);
+  });
+
+  it("show the catalogue", async () => {
+    const creation = { ids: randomIds, nowMs: Date.now() };
+    await service.app.installation.store.write(async (tx) => {
+      await tx.table(groupKind).insert(groupRow(catalogue));
+      for (const name of ["zlib", "nginx"]) await tx.table(repoKind).insert(buildRepo(catalogue, name, creation));
+    });
+    const rows = /^UID +NAME .*\n\S+ +nginx .*\n\S+ +zlib .*\n$/;
+    for (const flags of [[], ["--page-all", "--page-size", "1"]]) {
+      const { code, stdout } = await run("registry catalog list", ...flags);
+      assert.equal(code, 0);
+      assert.match(stdout, rows);
+    }
   });
 
   it("say what is in the registry", async () => {

@@ -211,6 +211,12 @@ export const identities: readonly Rule[] = [
 
   {
     anchor: "roles",
+    says: "what a built-in role has gained does not count when it is granted",
+    shownBy: "test/iam/escalation.test.ts",
+    test: "grant the built-in role, with one capability less not",
+  },
+  {
+    anchor: "roles",
     says: "there is a built-in role viewer, whose description tells that it is built in",
     call: "ListRoles",
     request: { name: "viewer" },

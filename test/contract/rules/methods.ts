@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about methods and unknown fields.
-import { absent, invalid, type Rule } from "./rule.js";
+import { absent, denial, invalid, type Rule } from "./rule.js";
 
 /** Methods and unknown fields. */
 export const methods: readonly Rule[] = [
@@ -183,5 +183,36 @@ export const methods: readonly Rule[] = [
       updateTime: "1970-01-01T00:00:01.000Z",
     },
     expect: { json: { uid: "<fresh>", name: "before", description: "as it was" } },
+  },
+  {
+    anchor: "what-is-not-implemented",
+    says: "a method that is not implemented says why to callers with the right to call it",
+    steps: [
+      { call: "ListProjects", request: {} },
+      { call: "GetProject", request: { name: "curl" } },
+      { call: "ListScimUsers", request: { parent: "<identityProvider>" } },
+      { call: "GetStigReport", request: { repoUid: "<repo>", digest: "<digest>" } },
+    ].map((step) => ({
+      ...step,
+      expect: {
+        code: "UNIMPLEMENTED",
+        message: new RegExp(`^Unimplemented: \\w+Service\\.${step.call}: n`),
+        details: [],
+      },
+    })),
+  },
+  {
+    anchor: "what-is-not-implemented",
+    says: "other callers of such a method get PERMISSION_DENIED",
+    call: "ListScimUsers",
+    as: "viewer",
+    request: { parent: "<identityProvider>" },
+    expect: denial("identity_providers.scim.users.list at <identityProvider>"),
+  },
+  {
+    anchor: "what-is-not-implemented",
+    says: "the path of a service that is not declared is 404",
+    http: "GET /libraries/v1/entitlements",
+    expect: { code: "NOT_FOUND", status: 404 },
   },
 ];

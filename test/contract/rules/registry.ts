@@ -45,6 +45,19 @@ const noSnapshots = ["feature_git", "_git20260914", "1.2_github", "1.2_git3f2a9c
 export const registry: readonly Rule[] = [
   {
     anchor: "registry",
+    says: "the catalogue has the repos of the group that the operator has chosen, by name, for all who may list repos somewhere",
+    shownBy: "test/registry/catalogue.test.ts",
+    test: "has the repos of the group itself, in the order of their names, for every organisation alike",
+  },
+  {
+    anchor: "registry",
+    says: "the catalogue is empty unless the operator has chosen a group",
+    call: "ListCatalogImages",
+    request: {},
+    expect: { result: { repos: [], totalCount: "0", nextPageToken: "", skipped: 0 } },
+  },
+  {
+    anchor: "registry",
     says: "a repo has a uid, a name and a create time",
     call: "CreateRepo",
     request: { parent: "<fresh>", repo: { name: "app" } },

@@ -224,6 +224,7 @@ describe("the claim cap", () => {
     const identity = await world.workload("owner", { role: "owner" });
     const capabilities = await capabilitiesOf("owner");
     assert.ok(capabilities.length > 100, `${capabilities.length} capabilities`);
+    assert.ok(capabilities.includes("billing.manage"), "the highest bit");
     assert.deepEqual(await capOf(identity, "owner"), { [world.root]: capabilities });
   });
 

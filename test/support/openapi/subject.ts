@@ -46,8 +46,8 @@ export function subjectCreatedBy(operation: PlacedOperation): Subject | undefine
 
 /** Tells it; undefined where nothing is named by its uid. */
 export function subjectOf(operation: PlacedOperation): Subject | undefined {
-  // Packages have names and no uids.
-  if (!operation.path.includes("{") || operation.path.includes("{package}")) return undefined;
+  // Packages and projects have names and no uids.
+  if (!operation.path.includes("{") || /\{(?:package|name)\}/.test(operation.path)) return undefined;
   const collection = collectionOf(operation);
   if (isCreate(operation)) return parentsOf(collection);
   const request = `${operation.method} ${operation.path}`;

@@ -7,12 +7,17 @@ import {
   AdvisoryEventSchema,
   type EventTypeFilter,
   AdvisoryEvent_FalsePositiveDetermination_Type as FalsePositive,
+  AdvisoryEvent_ComponentLocationChangedSchema as MovedSchema,
   ReviewStatus,
 } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import {
   AdvisoriesService,
   AdvisoryEventSchema as EventV2Schema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { randomIds } from "../../../src/kernel/ids.js";
+import { advisoryKind } from "../../../src/store/advisories/advisories.js";
+import type { AdvisoryEventRow } from "../../../src/store/tables/advisories.js";
+import { putEvent } from "../../../src/vulnerabilities/advisories/advisory-operations.js";
 import {
   type AdvisoryV1World,
   type EventInit,
@@ -95,8 +100,7 @@ describe("an event", () => {
         const [seen] = (await wire.call(v2.getAdvisory, { uid: advisory })).events;
         assert.ok(seen);
         const { [type.case ?? ""]: shown, ...rest } = toJson(EventV2Schema, seen) as Record<string, unknown>;
-        // Version 2 has no type for a component that has moved.
-        assert.deepEqual(shown, type.case === "componentLocationChanged" ? undefined : json);
+        assert.deepEqual(shown, json);
         assert.deepEqual(
           [rest.uid, rest.author, rest.reviewState, rest.findings, rest.issue, seen.createTime],
           [made.id, made.author, "REVIEW_STATE_PENDING", findings.toString("base64"), "gh-1", made.timestamp],
@@ -106,15 +110,55 @@ describe("an event", () => {
         const [of, others] = [[filter], [1, 2, 3, 4, 5, 6, 7, 8, 9].filter((one) => one !== filter)];
         assert.equal((await wire.call(v1.list, { uidp, eventTypes: of })).items.length, 1);
         assert.equal((await wire.call(v1.list, { uidp, eventTypes: others })).items.length, 0);
-        if (type.case !== "componentLocationChanged") {
-          const { advisories } = await wire.call(v2.listAdvisories, { uidp, eventTypes: of as number[] });
-          assert.equal(advisories.length, 1);
-        }
+        const listV2 = async (more: object) =>
+          (await wire.call(v2.listAdvisories, { uidp, ...more })).advisories.length;
+        assert.deepEqual([await listV2({ eventTypes: of }), await listV2({ eventTypes: others })], [1, 0]);
+        assert.equal(await listV2({ latestEventType: filter }), 0);
         assert.equal((await wire.call(v1.list, { uidp, latestEventType: filter })).items.length, 0);
         await wire.call(v1.updateAdvisoryEvent, { ...made, status: APPROVED }, world.approver);
         assert.equal((await wire.call(v1.list, { uidp, latestEventType: filter })).items.length, 1);
+        assert.equal(await listV2({ latestEventType: filter }), 1);
         assert.equal((await wire.call(v1.list, { uidp, eventStatuses: [APPROVED] })).items.length, 1);
       }
     });
   }
+
+  // Before version 2 had the type, it was stored beside the others.
+  it("that an older version has stored for the move of a component is read in both versions, and changes", async () => {
+    for (const { wire } of world.wires) {
+      const { id: advisoryUid } = await world.advisory();
+      const uid = randomIds.newUid(advisoryUid);
+      const row: AdvisoryEventRow = {
+        ...{ uid, advisoryUid, type: 9, author: "author@example.org", reviewer: "", reviewState: 1 },
+        data: { findings: "eyJhIjoxfQ==", issue: "gh-1", componentLocationChanged: moved },
+        ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
+      };
+      await world.harness.app.installation.store.write((tx) => putEvent(tx, row));
+      const [event] = (await wire.call(v1.listAdvisoryEvents, { parentId: advisoryUid })).items;
+      assert.ok(event);
+      const shown = toJson(AdvisoryEventSchema, event) as Record<string, unknown>;
+      assert.deepEqual([shown.componentLocationChanged, shown.issue], [moved, "gh-1"]);
+      const [seen] = (await wire.call(v2.getAdvisory, { uid: advisoryUid })).events;
+      assert.ok(seen);
+      const inV2 = toJson(EventV2Schema, seen) as Record<string, unknown>;
+      assert.deepEqual([inV2.componentLocationChanged, inV2.issue], [moved, "gh-1"]);
+      const uidp = { ids: [advisoryUid] };
+      for (const [eventTypes, count] of [
+        [[9], 1],
+        [[1, 2, 3, 4, 5, 6, 7, 8], 0],
+      ] as const) {
+        const request = { uidp, eventTypes: [...eventTypes] };
+        assert.equal((await wire.call(v2.listAdvisories, request)).advisories.length, count);
+        assert.equal((await wire.call(v1.list, request)).items.length, count);
+      }
+      assert.deepEqual(await wire.call(v1.updateAdvisoryEvent, event), event, "nothing changes");
+      const further = { ...moved, newLocation: "/further" };
+      const value = create(MovedSchema, further);
+      await wire.call(v1.updateAdvisoryEvent, { ...event, type: { case: "componentLocationChanged", value } });
+      const stored = await world.harness.app.installation.store.read((tx) =>
+        tx.table(advisoryKind).listEvents([advisoryUid]),
+      );
+      assert.deepEqual(stored[0]?.data, { ...row.data, componentLocationChanged: further }, "in the same form");
+    }
+  });
 });

@@ -123,7 +123,7 @@ export declare const ScimUserListSchema: GenMessage<ScimUserList>;
  */
 export declare type ScimUserFilter = Message<"chainguard.platform.iam.ScimUserFilter"> & {
   /**
-   * The uid of the identity provider.
+   * The uid of the identity provider. Required.
    *
    * @generated from field: string identity_provider_uidp = 1;
    */

@@ -39,6 +39,18 @@ export const registryResources: readonly ResourceCommand[] = [
     methods: { get: ReposService.method.getRepoReadme, update: ReposService.method.updateRepoReadme },
   },
   {
+    name: "catalog",
+    singular: "repo of the catalogue",
+    methods: { list: ReposService.method.listCatalogImages },
+    columns: [
+      createColumn("UID", "uid"),
+      createColumn("NAME", "name"),
+      createColumn("TIER", "catalogTier"),
+      createColumn("UPDATED", "updateTime"),
+      createColumn("DESCRIPTION", "description", true),
+    ],
+  },
+  {
     ...(await loadCommands("tag")),
     actions: [
       {

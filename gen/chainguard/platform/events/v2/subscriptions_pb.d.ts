@@ -215,7 +215,7 @@ export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscript
  */
 export declare const SubscriptionsService: GenService<{
   /**
-   * Returns one subscription.
+   * Returns one subscription to events.
    *
    * @generated from rpc chainguard.platform.events.v2.SubscriptionsService.GetSubscription
    */
@@ -225,7 +225,8 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Creates a subscription in a group. Its sink receives the events from then on.
+   * Creates a subscription to the events of a group. Its sink receives the events from
+   * then on.
    *
    * @generated from rpc chainguard.platform.events.v2.SubscriptionsService.CreateSubscription
    */
@@ -235,7 +236,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Lists the subscriptions that the caller may see, in pages.
+   * Lists the subscriptions to events that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.events.v2.SubscriptionsService.ListSubscriptions
    */
@@ -245,7 +246,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof ListSubscriptionsResponseSchema;
   },
   /**
-   * Deletes a subscription.
+   * Deletes a subscription to events.
    *
    * @generated from rpc chainguard.platform.events.v2.SubscriptionsService.DeleteSubscription
    */

@@ -213,7 +213,7 @@ export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscript
  */
 export declare const SubscriptionsService: GenService<{
   /**
-   * Returns one subscription.
+   * Returns one subscription to events.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.GetSubscription
    */
@@ -223,7 +223,8 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Creates a subscription in a group. Its sink receives the events from then on.
+   * Creates a subscription to the events of a group. Its sink receives the events from
+   * then on.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.CreateSubscription
    */
@@ -233,7 +234,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Lists the subscriptions that the caller may see, in pages.
+   * Lists the subscriptions to events that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.ListSubscriptions
    */
@@ -243,7 +244,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof ListSubscriptionsResponseSchema;
   },
   /**
-   * Deletes a subscription.
+   * Deletes a subscription to events.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.DeleteSubscription
    */

@@ -306,7 +306,7 @@ export declare const ListExternalGroupRoleMappingsResponseSchema: GenMessage<Lis
  */
 export declare const ExternalGroupRoleMappingsService: GenService<{
   /**
-   * Returns one mapping.
+   * Returns one mapping of a directory's group to a role.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.GetExternalGroupRoleMapping
    */
@@ -316,9 +316,9 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof ExternalGroupRoleMappingSchema;
   },
   /**
-   * Creates a mapping for an identity provider. The caller must hold what the
-   * role grants. Fails with ALREADY_EXISTS if a mapping with the same identity
-   * provider, external group, role and scope exists.
+   * Creates a mapping of a directory's group to a role, for an identity provider. The
+   * caller must hold what the role grants. Fails with ALREADY_EXISTS if a mapping with
+   * the same identity provider, external group, role and scope exists.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.CreateExternalGroupRoleMapping
    */
@@ -328,7 +328,7 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof ExternalGroupRoleMappingSchema;
   },
   /**
-   * Deletes a mapping.
+   * Deletes a mapping of a directory's group to a role.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.DeleteExternalGroupRoleMapping
    */
@@ -338,8 +338,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Deletes several mappings of one identity provider. Those that do not exist
-   * are ignored.
+   * Deletes several mappings of directories' groups to roles, of one identity
+   * provider. Those that do not exist are ignored.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings
    */
@@ -349,7 +349,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof BatchDeleteExternalGroupRoleMappingsResponseSchema;
   },
   /**
-   * Lists the mappings that the caller may see, in pages.
+   * Lists the mappings of directories' groups to roles that the caller may see, in
+   * pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.ListExternalGroupRoleMappings
    */

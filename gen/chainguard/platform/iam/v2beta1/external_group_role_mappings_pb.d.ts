@@ -304,7 +304,7 @@ export declare const ListExternalGroupRoleMappingsResponseSchema: GenMessage<Lis
  */
 export declare const ExternalGroupRoleMappingsService: GenService<{
   /**
-   * Returns one mapping.
+   * Returns one mapping of a directory's group to a role.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.GetExternalGroupRoleMapping
    */
@@ -314,9 +314,9 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof ExternalGroupRoleMappingSchema;
   },
   /**
-   * Creates a mapping for an identity provider. The caller must hold what the
-   * role grants. Fails with ALREADY_EXISTS if a mapping with the same identity
-   * provider, external group, role and scope exists.
+   * Creates a mapping of a directory's group to a role, for an identity provider. The
+   * caller must hold what the role grants. Fails with ALREADY_EXISTS if a mapping with
+   * the same identity provider, external group, role and scope exists.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.CreateExternalGroupRoleMapping
    */
@@ -326,7 +326,7 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof ExternalGroupRoleMappingSchema;
   },
   /**
-   * Deletes a mapping.
+   * Deletes a mapping of a directory's group to a role.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.DeleteExternalGroupRoleMapping
    */
@@ -336,8 +336,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Deletes several mappings of one identity provider. Those that do not exist
-   * are ignored.
+   * Deletes several mappings of directories' groups to roles, of one identity
+   * provider. Those that do not exist are ignored.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings
    */
@@ -347,7 +347,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof BatchDeleteExternalGroupRoleMappingsResponseSchema;
   },
   /**
-   * Lists the mappings that the caller may see, in pages.
+   * Lists the mappings of directories' groups to roles that the caller may see, in
+   * pages.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.ListExternalGroupRoleMappings
    */

@@ -347,7 +347,7 @@ export declare const ListGroupInvitesResponseSchema: GenMessage<ListGroupInvites
  */
 export declare const GroupInvitesService: GenService<{
   /**
-   * Creates an invite. Only this response contains its code.
+   * Creates an invite to a group. Only this response contains its code.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupInvitesService.CreateGroupInvite
    */
@@ -357,7 +357,7 @@ export declare const GroupInvitesService: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Returns one invite, without its code.
+   * Returns one invite to a group, without its code.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupInvitesService.GetGroupInvite
    */
@@ -377,7 +377,8 @@ export declare const GroupInvitesService: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Deletes an invite and invalidates its code. Succeeds if it does not exist.
+   * Deletes an invite to a group and invalidates its code. Succeeds if it does not
+   * exist.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupInvitesService.DeleteGroupInvite
    */
@@ -387,7 +388,8 @@ export declare const GroupInvitesService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the invites that the caller may see, in pages, without their codes.
+   * Lists the invites to groups that the caller may see, in pages, without their
+   * codes.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupInvitesService.ListGroupInvites
    */

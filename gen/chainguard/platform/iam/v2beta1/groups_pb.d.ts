@@ -528,8 +528,8 @@ export declare const GroupsService: GenService<{
     output: typeof ListGroupsResponseSchema;
   },
   /**
-   * Creates a group in another one. An empty parent creates a root group, and
-   * the caller becomes its owner.
+   * Creates a group in another group, or a root group. An empty parent creates a root
+   * group, and the caller becomes its owner.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.CreateGroup
    */

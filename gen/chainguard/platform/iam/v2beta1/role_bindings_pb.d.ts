@@ -581,7 +581,7 @@ export declare const RoleBindingsService: GenService<{
     output: typeof BatchCreateRoleBindingsResponseSchema;
   },
   /**
-   * Updates the identity or the role of a binding and returns it. Fails with
+   * Updates the identity or the role of a role binding and returns it. Fails with
    * FAILED_PRECONDITION if a directory manages it, or if an organisation would
    * lose its last owner.
    *

@@ -210,7 +210,7 @@ export declare const ListTermsAcceptancesResponseSchema: GenMessage<ListTermsAcc
  */
 export declare const TermsService: GenService<{
   /**
-   * Accepts documents for an organisation.
+   * Accepts terms and other documents for an organisation.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.TermsService.AcceptTerms
    */
@@ -220,8 +220,8 @@ export declare const TermsService: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists the documents that were accepted for a group or for one of its
-   * ancestors, in pages.
+   * Lists the terms and other documents that were accepted for a group or for one of
+   * its ancestors, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.TermsService.ListTermsAcceptances
    */

@@ -55,7 +55,8 @@ export declare const PingResponseSchema: GenMessage<PingResponse>;
  */
 export declare const PingService: GenService<{
   /**
-   * Returns a short text. Needs no credentials and ignores them.
+   * Returns a short text, which shows that the service can be reached. Needs no
+   * credentials and ignores them.
    *
    * @generated from rpc chainguard.platform.ping.v2.PingService.Ping
    */

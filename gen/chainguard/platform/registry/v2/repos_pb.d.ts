@@ -1146,9 +1146,9 @@ export declare const ReposService: GenService<{
     output: typeof ListReposResponseSchema;
   },
   /**
-   * Lists the repositories of the catalogue, in pages: those of the group that
-   * the operator has chosen, without how they are copied and what is added to
-   * them. Empty if there is no such group.
+   * Lists the repositories that the operator shows to all organisations, in pages:
+   * those of the group that the operator has chosen, without how they are copied
+   * and what is added to them. Empty if there is no such group.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.ListCatalogImages
    */

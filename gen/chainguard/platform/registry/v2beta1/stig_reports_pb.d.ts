@@ -344,8 +344,8 @@ export declare const StigResultSchema: GenEnum<StigResult>;
  */
 export declare const StigReportsService: GenService<{
   /**
-   * Returns the report on an image. Not offered: fails with UNIMPLEMENTED, because
-   * the service keeps no reports of scanners.
+   * Returns the report of a STIG scanner on an image. Not offered: fails with
+   * UNIMPLEMENTED, because the service keeps no reports of scanners.
    *
    * @generated from rpc chainguard.platform.registry.v2beta1.StigReportsService.GetStigReport
    */

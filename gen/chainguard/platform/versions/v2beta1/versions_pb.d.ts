@@ -786,8 +786,8 @@ export declare const ArchiveSchema: GenMessage<Archive>;
  */
 export declare const VersionsService: GenService<{
   /**
-   * Returns one project. Not offered: fails with UNIMPLEMENTED, because the service
-   * knows nothing of versions of software.
+   * Returns one software project with its versions. Not offered: fails with
+   * UNIMPLEMENTED, because the service knows nothing of versions of software.
    *
    * @generated from rpc chainguard.platform.versions.v2beta1.VersionsService.GetProject
    */
@@ -797,8 +797,8 @@ export declare const VersionsService: GenService<{
     output: typeof ProjectSchema;
   },
   /**
-   * Lists projects, in pages. Not offered: fails with UNIMPLEMENTED, because the
-   * service knows nothing of versions of software.
+   * Lists software projects with their versions, in pages. Not offered: fails with
+   * UNIMPLEMENTED, because the service knows nothing of versions of software.
    *
    * @generated from rpc chainguard.platform.versions.v2beta1.VersionsService.ListProjects
    */
