@@ -1,6 +1,5 @@
 // The handlers of TrustService: conditions of identities, and the issuer guard of an organisation.
-import { isDeepStrictEqual } from "node:util";
-import { create } from "@bufbuild/protobuf";
+import { create, equals } from "@bufbuild/protobuf";
 import {
   type CreateIdentityResponse,
   type IdentityConditions,
@@ -80,10 +79,11 @@ export function trustV1(
       const before = await getRow(call.tx, identities, identity);
       requireValid(findConditionsFault(conditions, "conditions"), "conditions");
       const after = { ...before, conditions: conditionsToJson(conditions) };
-      if (isDeepStrictEqual(conditionsToProto(before), conditionsToProto(after))) return conditionsToProto(before);
+      const shown = conditionsToProto(after);
+      if (equals(IdentityConditionsSchema, conditionsToProto(before), shown)) return shown;
       await requireRightsOf(call, identity);
       await storeConditions(after, call);
-      return conditionsToProto(after);
+      return shown;
     },
 
     async createIdentity({ parent, identity, conditions }, call) {
@@ -109,13 +109,12 @@ export function trustV1(
       const { tx, caller } = call;
       const root = await getRow(tx, groups, requireRoot(group));
       requireOwnersRights(caller, group);
-      const issuerGuard = guardToJson(readGuard(guard));
-      const after = { ...root, issuerGuard };
-      if (!isDeepStrictEqual(guardFromRow(root), guardFromRow(after))) {
-        await requireNoVersionsBefore(tx, SINCE, "issuer guards");
-        await tx.table(groupKind).update(group, { issuerGuard }, root.updateTimeMs);
-      }
-      return guardFromRow(after) as IssuerGuard;
+      const before = guardFromRow(root);
+      const after = create(IssuerGuardSchema, { ...readGuard(guard), group });
+      if (before !== undefined && equals(IssuerGuardSchema, before, after)) return after;
+      await requireNoVersionsBefore(tx, SINCE, "issuer guards");
+      await tx.table(groupKind).update(group, { issuerGuard: guardToJson(after) }, root.updateTimeMs);
+      return after;
     },
 
     async removeIssuerGuard({ group }, { tx, caller }) {
