@@ -50,7 +50,7 @@ const call = (method: string, path: string, json?: object, bearer = world.owner.
 const setConditions = (uid: string, conditions: readonly object[], bearer?: string) =>
   call("PUT", `/identities/${uid}/conditions`, { conditions }, bearer);
 const setGuard = (guard: object, bearer?: string, group = world.root) =>
-  call("PUT", `/groups/${group}/issuerGuard`, guard, bearer);
+  call("PUT", `/groups/${group}/issuerGuard`, { guard }, bearer);
 const removeGuard = () => call("DELETE", `/groups/${world.root}/issuerGuard`);
 const equals = (path: readonly string[], value: object, negated = false) => ({ path, equals: value, negated });
 const text = (stringValue: string) => ({ stringValue });

@@ -82,7 +82,7 @@ function findValuesFault(values: readonly Value[], field: string): BrokenRule | 
 
 function findValueFault(kind: Value["kind"], field: string): BrokenRule | undefined {
   if (kind.case === undefined) return breakRule(field, "must be a text, a whole number or a boolean");
-  if (kind.case === "stringValue" && kind.value !== "") return findTextFault(kind.value, field);
+  if (kind.case === "stringValue") return findTextFault(kind.value, field);
   if (kind.case === "intValue" && !Number.isSafeInteger(Number(kind.value)))
     return breakRule(field, "must be a whole number from -(2^53 - 1) to 2^53 - 1");
   return undefined;

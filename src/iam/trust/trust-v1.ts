@@ -183,7 +183,8 @@ function requireValid(broken: BrokenRule | undefined, field: string): void {
 }
 
 function readGuard(guard: IssuerGuard | undefined): IssuerGuard {
-  const complete = completeGuard(guard ?? create(IssuerGuardSchema));
+  if (guard === undefined) throw invalidArgument({ field: "guard", rule: "is required" });
+  const complete = completeGuard(guard);
   requireValid(findGuardFault(complete, "guard"), "guard");
   return complete;
 }

@@ -111,7 +111,7 @@ export declare const ConditionSchema: GenMessage<Condition>;
  */
 export declare type Value = Message<"arbor.trust.v1.Value"> & {
   /**
-   * Exactly one of them is set.
+   * The value. Required.
    *
    * @generated from oneof arbor.trust.v1.Value.kind
    */
@@ -366,7 +366,7 @@ export declare const IssuerGuardSchema: GenMessage<IssuerGuard>;
  */
 export declare type AllowedIssuer = Message<"arbor.trust.v1.AllowedIssuer"> & {
   /**
-   * Exactly one of them is set.
+   * What is allowed. Required.
    *
    * @generated from oneof arbor.trust.v1.AllowedIssuer.allowed
    */
