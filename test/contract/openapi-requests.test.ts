@@ -329,6 +329,7 @@ function samplesFor(schema: AnyObject, name = ""): unknown[] {
     not,
     enum: values,
     pattern,
+    format,
     additionalProperties,
     propertyNames,
   } = resolve(schema) as {
@@ -339,6 +340,7 @@ function samplesFor(schema: AnyObject, name = ""): unknown[] {
     not?: { anyOf?: { properties: object }[] };
     enum?: string[];
     pattern?: string;
+    format?: string;
     additionalProperties?: AnyObject;
     propertyNames?: { enum?: string[] };
   };
@@ -361,6 +363,8 @@ function samplesFor(schema: AnyObject, name = ""): unknown[] {
   if (values !== undefined) return [values[1]];
   if (pattern?.includes("[0-9a-f]{40}")) return [world.organisation];
   if ([type].flat().includes("integer")) return [1];
+  if ([type].flat().includes("boolean")) return [true];
+  if (format === "int64") return ["1"];
   return ["text"];
 }
 

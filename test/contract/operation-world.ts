@@ -96,7 +96,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     subscription: () => create("subscriptions"),
     overlay: () => create("overlays"),
     identityUid: identity,
-    identity,
+    // Where one is created, it is the new one and no uid.
+    identity: (_, { operationId }) => (/_CreateIdentity/.test(operationId) ? undefined : identity()),
     identityId: () => somebody.identity,
     aud: () => world.url,
     // Without a resource only methods can be asked about that need none.
@@ -150,6 +151,14 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         const providerUid = await create("identityProviders");
         const { uid } = await world.harness.identity({ providerUid });
         known.set("identity_provider", providerUid).set("uid", uid);
+      },
+    ],
+    [
+      // The guard of an organisation of its own: it decides which identities the other operations may create.
+      /\/issuerGuard$|:checkIssuerGuard$/,
+      async (known) => {
+        const { group, token: bearer } = await world.harness.organisation(`guarded-${randomIds.newId()}`);
+        known.set("group", group).set("bearer", bearer);
       },
     ],
     [

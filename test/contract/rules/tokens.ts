@@ -472,11 +472,63 @@ const revocation: readonly Rule[] = [
   },
 ];
 
+const trust: readonly Rule[] = [
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "conditions need all rights of the identity, also to be removed",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "need all rights of the identity, for adding and for removing",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "conditions apply to claim matches and static keys alone",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "apply to claim matches and static keys alone",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "updates of an identity keep its conditions",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "survive what clients of the published API change",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "a claim that is missing, of another type or null satisfies no condition",
+    shownBy: "test/issuer/sts/conditions.test.ts",
+    test: "null is neither there nor missing",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "a guard is that of a root group, by an owner",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "is that of a root group, by an owner, and keeps what clients of the published API do not see",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "an identity that the guard shuts out is not created",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "allows whole strings and whole origins, not what begins like them",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "a token that fails a condition gets the response for an unknown identity",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "answers as for an unknown identity, and the log names the condition without values",
+  },
+  {
+    anchor: "conditions-and-issuer-guards",
+    says: "neither conditions nor guards are set while servers before 1.13 may run",
+    shownBy: "test/issuer/trust.test.ts",
+    test: "neither conditions nor a guard can be set, and both can be removed",
+  },
+];
+
 /** Tokens, their exchange, sessions, and authorization. */
 export const tokens: readonly Rule[] = [
   ...tokenRules,
   ...sessions,
   ...revocation,
+  ...trust,
   ...exchangeRules,
   ...authorization,
   ...questions,
