@@ -137,6 +137,7 @@ async function runSide(checkout: string, directory: string): Promise<void> {
       verified: false,
       kind: 0,
       resourceLimits: {},
+      issuerGuard: {},
       createdBy: "",
       createTimeMs: Date.now(),
       updateTimeMs: Date.now(),

@@ -31,6 +31,7 @@ import { roles } from "../iam/roles/role.js";
 import { rolesV1 } from "../iam/roles/role-v1.js";
 import { rolesV2beta1 } from "../iam/roles/role-v2beta1.js";
 import { termsAcceptances, termsV1, termsV2beta1 } from "../iam/terms/terms.js";
+import { trustV1 } from "../iam/trust/trust-v1.js";
 import { QUOTA_SET, REGISTRY_MOVED, REGISTRY_PUSH } from "../kernel/audit-body.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { stableTypeOf } from "../pipeline/body.js";
@@ -77,7 +78,13 @@ export const servedKinds: readonly ServedKind[] = [
   { definition: registrySettings },
   { definition: advisories, serve: (deps) => [advisoriesV2beta1(deps), advisoriesV1(deps)] },
   { definition: groups, serve: inBoth(groupsV2beta1, groupsV1) },
-  { definition: identities, serve: inBoth(identitiesV2beta1, identitiesV1) },
+  {
+    definition: identities,
+    serve(deps) {
+      const served = identitiesV2beta1(deps);
+      return [served, identitiesV1(served), trustV1(served, deps)];
+    },
+  },
   { definition: identityProviders, serve: inBoth(identityProvidersV2beta1, identityProvidersV1) },
   { definition: groupMappings, serve: inBoth(groupMappingsV2beta1, groupMappingsV1) },
   { definition: roles, serve: inBoth(rolesV2beta1, rolesV1) },

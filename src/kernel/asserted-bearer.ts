@@ -13,6 +13,18 @@ export interface AssertedBearer {
   readonly audiences?: readonly string[];
   /** The name of the custom claim that the identity requires and the token lacks. */
   readonly claim?: string;
+  /** The first condition that the claims of a verified token do not satisfy. Never a value of it or of the token. */
+  readonly condition?: NotedCondition;
+}
+
+/** A condition that is not satisfied, without values. */
+export interface NotedCondition {
+  /** The path and the test, such as `repository_id equals`. */
+  readonly condition: string;
+  /** The type that the claim must have. */
+  readonly wanted: string;
+  /** The type that it has. */
+  readonly found: string;
 }
 
 /** Where the bearer of a request is noted, such as the record of the request. */

@@ -29,6 +29,10 @@ export const rejectReasons = [
   "match_audience",
   /** A custom claim is not the one that the identity requires. */
   "match_claim",
+  /** A condition of the identity on the claims of the token is not satisfied. */
+  "match_condition",
+  /** The issuer guard of the organisation does not allow the issuer, its claims, or such an identity. */
+  "match_guard",
   /** The signer of a request to AWS is not the account, user or role of the identity. */
   "match_aws",
   /** The identity provider that an exchange names does not exist. */

@@ -32,12 +32,22 @@ function formatPosition(index: number): string {
   return `at position ${index + 1}`;
 }
 
+// The members whose numbers have no exact double, and became a whole number by that: such as 0.99999999999999999999.
+const rounded = new WeakMap<object, Set<string | number>>();
+
+/** Whether the text of a member was another number than the whole number that it was read as. */
+export function isRounded(container: object, key: string | number): boolean {
+  return rounded.get(container)?.has(key) === true;
+}
+
 class Reader {
   readonly #text: string;
   readonly #what: string;
   readonly #locate: (index: number) => string;
   readonly #path: (string | number)[] = [];
   #at = 0;
+  /** Whether the value that was read last is a number that was rounded to a whole one. */
+  #isRounded = false;
 
   constructor(text: string, what: string, locate: (index: number) => string) {
     this.#text = text;
@@ -88,6 +98,7 @@ class Reader {
       this.#at++;
       this.#space();
       object[key] = this.#value(depth);
+      if (this.#isRounded) this.#noteRounded(object, key);
       this.#path.pop();
       if (this.#ends(0x7d)) return object;
     }
@@ -100,6 +111,7 @@ class Reader {
     for (;;) {
       this.#path.push(array.length);
       array.push(this.#value(depth));
+      if (this.#isRounded) this.#noteRounded(array, array.length - 1);
       this.#path.pop();
       if (this.#ends(0x5d)) return array;
     }
@@ -173,7 +185,14 @@ class Reader {
     const value = Number(literal);
     if (!Number.isFinite(value)) this.#reject("must be a number that a double can hold");
     this.#at += literal.length;
+    this.#isRounded = Number.isSafeInteger(value) && !isExact(literal, value);
     return value;
+  }
+
+  #noteRounded(container: object, key: string | number): void {
+    this.#isRounded = false;
+    const keys = rounded.get(container) ?? new Set();
+    rounded.set(container, keys.add(key));
   }
 
   #word<T>(word: string, value: T): T {
@@ -203,6 +222,21 @@ class Reader {
     if (field === "" || field.length > 200) field = this.#what;
     throw invalidArgument({ field, rule });
   }
+}
+
+/** The longest literal that is compared with its double: the pattern below takes quadratic time. */
+const MAX_COMPARED_LITERAL = 64;
+
+// Whether a literal is exactly this whole number of at most 16 digits. A very long one counts as another number.
+function isExact(literal: string, value: number): boolean {
+  if (literal.length > MAX_COMPARED_LITERAL) return false;
+  const [, whole = "", fraction = "", exponent = "0"] = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? [];
+  if (fraction === "" && exponent === "0") return true;
+  const digits = `${whole}${fraction}`.replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  const zeros = digits.length - significant.length - fraction.length + Number(exponent);
+  if (significant === "") return true;
+  return zeros >= 0 && `${significant}${"0".repeat(zeros)}` === String(Math.abs(value));
 }
 
 /**

@@ -31,6 +31,8 @@ export interface MethodBody {
   readonly findBefore?: FindBody;
   /** What the response shows: the resource after the change unless set, that before a deletion, or nothing of it. */
   readonly response?: "before" | "nothing";
+  /** Finds the resource in a response that has more; the response itself unless set. */
+  readonly shown?: (response: never) => object | undefined;
 }
 
 /** What a method says of its changes, or `none` with nothing to say but that it was called. */

@@ -213,11 +213,12 @@ function scopeOf({ auth }: UnaryEntry, request: Message): string {
 }
 
 function buildBody(
-  { type, view, response: shows }: EntryBody,
+  { type, view, response: shows, shown }: EntryBody,
   eventType: string,
-  response: object,
+  result: object,
   found?: object,
 ): string {
+  const response = shown === undefined ? result : shown(result as never);
   const before = shows === "before" ? response : found;
   const after = shows === undefined ? response : undefined;
   const change = {

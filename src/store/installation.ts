@@ -2,6 +2,7 @@
 import { putRow, selectRows } from "./rows.js";
 import { TransactionPart } from "./statement.js";
 import type { JobRow } from "./tables/tables.js";
+import { isOlder, OLDEST_VERSION, VERSION } from "./version.js";
 
 const findSetting = selectRows("settings", ["name"]);
 const putSetting = putRow("settings", "name");
@@ -17,6 +18,16 @@ export class Settings extends TransactionPart {
 
   put(name: string, value: string): Promise<void> {
     return this.run(putSetting, { name, value });
+  }
+
+  /**
+   * Whether versions before this one may open the database. They do, until the contract phase of an upgrade has run.
+   *
+   * @param version one that is not released yet counts as the version of this software
+   */
+  async admitsVersionsBefore(version: string): Promise<boolean> {
+    const oldest = await this.find(OLDEST_VERSION);
+    return oldest === undefined || isOlder(oldest, isOlder(VERSION, version) ? VERSION : version);
   }
 }
 

@@ -71,6 +71,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
         verified: false,
         kind: 0,
         resourceLimits: {},
+        issuerGuard: {},
         createdBy: parent === "" ? call.caller.uid : "",
         createTimeMs: startMs,
         updateTimeMs: startMs,

@@ -20,7 +20,9 @@ import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { Store } from "../../store/store.js";
 import { groups } from "../groups/group.js";
+import { requireGuardAllows } from "../groups/issuer-guard.js";
 import { requireRightsOf } from "../rights.js";
+import { requireConditionsApply } from "./conditions.js";
 import { beginDeletion, finishDeletion } from "./deletion.js";
 import {
   chooseName,
@@ -32,7 +34,13 @@ import {
   ownIdentity,
   patchMetadata,
 } from "./identity.js";
-import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
+import {
+  MAX_STATIC_KEY_LIFE_MS,
+  type Relationship,
+  relationshipFromJson,
+  relationshipToJson,
+  relationTypes,
+} from "./relationship.js";
 
 export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
   /** Origins of issuers that may be http. */
@@ -61,11 +69,14 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       const { tx, startMs } = call;
       await getRow(tx, groups, parent);
       const { columns } = separateMembers(buildValues(identities, identity));
+      const relationship = buildRelationship(identity?.relationship, startMs, trustedIssuers);
+      await requireGuardAllows(tx, parent, relationshipFromJson(relationship.relationship));
       const row: IdentityRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
         ...columns,
-        ...buildRelationship(identity?.relationship, startMs, trustedIssuers),
+        ...relationship,
+        conditions: [],
         issuer: "",
         subject: "",
         email: "",
@@ -99,8 +110,12 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
       );
       const changed =
         Object.keys(members).length > 0 ? changeRelationship(before, members, startMs, trustedIssuers) : undefined;
-      // Somebody who changes how an identity is assumed could assume it and gain its rights.
-      if (changed) await requireRightsOf(call, uid);
+      if (changed) {
+        // Somebody who changes how an identity is assumed could assume it and gain its rights.
+        await requireRightsOf(call, uid);
+        await requireGuardAllows(tx, uid, relationshipFromJson(changed.relationship));
+        requireConditionsApply({ ...before, ...changed });
+      }
       const patch = { ...columns, ...changed };
       if (Object.keys(patch).length === 0) return identityToProto(before);
       return identityToProto((await tx.table(identityKind).update(uid, patch, startMs)) ?? before);

@@ -1,6 +1,7 @@
 // The identity resource: its definition, how version 2 shows it, the built-in identity `anonymous`, and metadata.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
 import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
 import { IdentitiesService as StableIdentitiesService } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
 import {
@@ -50,7 +51,11 @@ export const identities = defineResource({
     type: "iam.chainguard.dev/Group",
     onDelete: { restrict: (tx, uid) => tx.table(identityKind).hasChildren(uid) },
   },
-  createdBy: [createsInScope(IdentitiesService.method.createIdentity), createsInScope(Identities.method.create)],
+  createdBy: [
+    createsInScope(IdentitiesService.method.createIdentity),
+    createsInScope(Identities.method.create),
+    createsInScope(TrustService.method.createIdentity),
+  ],
   stable: StableIdentitiesService,
   filters: { relationshipType: { column: "relation" } },
   mutable: {
@@ -111,6 +116,7 @@ export function buildStandaloneIdentity(
     providerUid: null,
     relation: 0,
     relationship: {},
+    conditions: [],
     metadata: {},
     // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay
     // revoked.

@@ -27,7 +27,7 @@ export const MAX_PROGRAM = 1_000;
 /** The same for patterns of issuers, which are matched before a signature is verified. */
 const MAX_ISSUER_PROGRAM = 300;
 /** The same for all patterns of one identity together. */
-const MAX_PROGRAMS = 2_000;
+export const MAX_PROGRAMS = 2_000;
 const MAX_CLAIMS = 32;
 const MAX_KEYS_LENGTH = 64 * 1024;
 const MAX_STATIC_KEYS = 32;
@@ -130,7 +130,7 @@ export const isServicePrincipal: FieldRule = (value, field) =>
 
 type Fault = (text: string, field: string) => BrokenRule | undefined;
 
-const findTextFault: Fault = (text, field) => {
+export const findTextFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_TEXT) return breakRule(field, `must be 1 to ${MAX_TEXT} characters`);
   return isPrintable(text) ? undefined : breakRule(field, "must not contain control characters");
 };
@@ -140,7 +140,7 @@ const findIssuerFault: Fault = (text, field) =>
 
 // RE2 does not backtrack, so no pattern makes a match slow. The pattern is compiled alone, so that it cannot
 // close the group that matching wraps it in.
-const findPatternFault: Fault = (text, field) => {
+export const findPatternFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_PATTERN) return breakRule(field, `must be 1 to ${MAX_PATTERN} characters`);
   try {
     loadRe2().compile(text);
@@ -152,7 +152,7 @@ const findPatternFault: Fault = (text, field) => {
   }
 };
 
-function measureProgram(pattern: string): number {
+export function measureProgram(pattern: string): number {
   return loadRe2().compile(`^(?:${pattern})$`).programSize();
 }
 

@@ -60,6 +60,7 @@ export async function bootstrap(
     verified: false,
     kind: 0,
     resourceLimits: {},
+    issuerGuard: {},
     createdBy: "",
     ...times,
   });

@@ -2,7 +2,13 @@
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import type { TokenClaims } from "../upstream/token.js";
 import { InvalidClaim, notAssumable, requireAudience } from "./audience.js";
-import { createIdentityBudget, createIssuerBudget, matchesPattern, matchesValue } from "./claim-pattern.js";
+import {
+  createIdentityBudget,
+  createIssuerBudget,
+  matchesPattern,
+  matchesValue,
+  type StepBudget,
+} from "./claim-pattern.js";
 
 /**
  * Whether the match accepts `issuer`, literally or by pattern. This is decided before the keys of the issuer are
@@ -19,6 +25,7 @@ export function matchesIssuer(match: Identity_ClaimMatch, issuer: string): boole
  *
  * @param ownAudiences what the `aud` of a token for this service may be
  * @param identityUid the uid of the identity to assume
+ * @param budget what all patterns of the decision may cost together
  * @throws ApiError PERMISSION_DENIED: `invalid "<claim>"` for a custom claim that differs or is absent, and the text
  * of an unknown identity for every other difference; UNAUTHENTICATED when the match states no audience and the token
  * is not for this service
@@ -28,9 +35,9 @@ export function requireClaimMatch(
   token: TokenClaims,
   ownAudiences: readonly string[],
   identityUid: string,
+  budget: StepBudget = createIdentityBudget(),
 ): void {
   const { sub, aud, claims, claimPatterns } = match;
-  const budget = createIdentityBudget();
   if (!matchesIssuer(match, token.issuer)) throw notAssumable(identityUid, "match_issuer");
   if (!matchesValue(sub, token.subject, budget)) throw notAssumable(identityUid, "match_subject");
   const stated = aud.case === undefined ? undefined : (audience: string) => matchesValue(aud, audience, budget);

@@ -46,8 +46,14 @@ export function createIdentityBudget(): StepBudget {
  * instructions, such as `(x{1,30}){1,30}`, and when the budget is used up.
  */
 export function matchesPattern(pattern: string, text: string, budget = createIdentityBudget()): boolean {
-  if (text.length > MAX_TEXT || LONE_SURROGATE.test(text)) return false;
-  return findProgram(pattern)?.matches(text, budget) ?? false;
+  return testPattern(pattern, text, budget) ?? false;
+}
+
+/** As {@link matchesPattern}, but undefined where it is not known whether the text matches, because of a limit. */
+export function testPattern(pattern: string, text: string, budget: StepBudget): boolean | undefined {
+  if (text.length > MAX_TEXT || LONE_SURROGATE.test(text)) return undefined;
+  const isMatch = findProgram(pattern)?.matches(text, budget);
+  return budget.left > 0 ? isMatch : undefined;
 }
 
 function findProgram(pattern: string): PatternProgram | undefined {
@@ -80,7 +86,7 @@ export function matchesValue(expected: ValueOrPattern, text: string, budget?: St
 // program and text, up to a third of a second, and cannot be interrupted.
 
 /** The steps that are left, shared by the matches of one decision. */
-interface StepBudget {
+export interface StepBudget {
   left: number;
 }
 

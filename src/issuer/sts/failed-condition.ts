@@ -3,12 +3,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Condition, type TestClaimsResponseSchema } from "#gen/arbor/access/v1/access_pb.js";
 import type { Relationship } from "../../iam/identities/relationship.js";
+import { formatClaimPath, formatCondition } from "../../kernel/claim-condition.js";
 import { ApiError } from "../../kernel/errors.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { KEYS_UNAVAILABLE, KeysUnavailable } from "../upstream/issuers.js";
 import { type TokenClaims, UpstreamTokenError } from "../upstream/token.js";
 import { InvalidClaim } from "./audience.js";
 import { AwsMismatch, type AwsOutcome, AwsRequestError } from "./aws.js";
+import { ConditionMismatch, findClaim, noteCondition } from "./conditions.js";
 
 export type TestResult = MessageInitShape<typeof TestClaimsResponseSchema>;
 
@@ -42,6 +44,8 @@ const conditions: Readonly<Record<Reason, Condition>> = {
   match_issuer: Condition.ISSUER,
   match_subject: Condition.SUBJECT,
   match_audience: Condition.AUDIENCE,
+  match_condition: Condition.ON_CLAIMS,
+  match_guard: Condition.ISSUER_GUARD,
 };
 
 /** The conditions of a signed request to AWS, and what fails. */
@@ -73,6 +77,7 @@ export function describeFailure(error: unknown, tested: Tested): TestResult {
     const { what, expected, actual } = cause;
     return { ...fail(Condition.SUBJECT, `The ${what} that AWS names is not that of the identity.`), expected, actual };
   }
+  if (cause instanceof ConditionMismatch) return describeMismatch(cause, tested);
   if (error instanceof InvalidClaim) return describeClaim(error, tested);
   if (!isReason(rejection)) throw error;
   const condition = conditions[rejection];
@@ -103,9 +108,38 @@ function describeAwsFailure({ outcome, detail }: AwsRequestError, { audience }: 
   return { ...fail(condition, sentence(detail === undefined ? text : `${text}: ${detail}`)), expected };
 }
 
+// What the guard requires is for those who may read it; the token is known to whoever tests it.
+function describeMismatch({ condition, ofGuard }: ConditionMismatch, { claims: tested }: Tested): TestResult {
+  const claims = tested?.claims ?? {};
+  const { wanted, found } = noteCondition(condition, claims);
+  const claim = formatClaimPath(condition.path);
+  const by = ofGuard ? "the issuer guard of the organisation" : "the identity";
+  const isOtherType = found !== wanted && wanted !== "any" && wanted !== "missing";
+  const rule =
+    found === "missing"
+      ? "is missing"
+      : isOtherType
+        ? `is of the type ${found}, and must be of the type ${wanted}`
+        : "is not what it accepts";
+  return {
+    ...fail(
+      ofGuard ? Condition.ISSUER_GUARD : Condition.ON_CLAIMS,
+      `A condition of ${by}: the claim ${claim} ${rule}.`,
+    ),
+    claim,
+    expected: ofGuard ? "" : formatCondition(condition),
+    actual: formatActual(findClaim(claims, condition.path)),
+  };
+}
+
+function formatActual(value: unknown): string {
+  if (Number.isNaN(value)) return "a number that a double does not hold";
+  return value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+}
+
 function describeClaim({ claim, expected }: InvalidClaim, { claims }: Tested): TestResult {
   const value = Object.hasOwn(claims?.claims ?? {}, claim) ? claims?.claims[claim] : undefined;
-  const actual = value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+  const actual = formatActual(value);
   const isComparable = typeof value === "string" || typeof value === "boolean";
   const rule =
     value === undefined
@@ -126,6 +160,8 @@ function compareClaim(
   switch (condition) {
     case Condition.ISSUER:
       return { claim: "iss", expected: accepted.issuer ?? "", actual: issuer };
+    case Condition.ISSUER_GUARD:
+      return relationship.case === "claimMatch" ? { claim: "iss", actual: issuer } : {};
     case Condition.SUBJECT:
       return { claim: "sub", expected: accepted.subject ?? "", actual: subject };
     case Condition.AUDIENCE:
@@ -162,11 +198,19 @@ function explain(reason: Reason, cause: unknown, tested: Tested): string {
       return "The subject of the token is not one that the identity accepts.";
     case "match_audience":
       return "The token has no audience that the identity accepts.";
+    case "match_guard":
+      return explainGuard(tested);
     case "token_audience":
       return "The token is for another audience than this service, and the identity accepts no other.";
     default:
       return sentence(`the token ${cause instanceof UpstreamTokenError ? cause.rule : "is not accepted"}`);
   }
+}
+
+function explainGuard({ relationship }: Tested): string {
+  return relationship.case === "claimMatch"
+    ? "The issuer guard of the organisation does not allow the issuer of the token."
+    : "The issuer guard of the organisation does not allow identities that are assumed in this way.";
 }
 
 function explainRelationship({ relationship, isPerson }: Tested): string {

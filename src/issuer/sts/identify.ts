@@ -1,6 +1,9 @@
 // Identifies the bearer of another issuer's token: an identity that it may assume, or a person. What needs the network
 // is verified before the transaction; the transaction decides with the rows that are stored then.
 import { isDeepStrictEqual } from "node:util";
+import type { Condition, IssuerGuard } from "#gen/arbor/trust/v1/trust_pb.js";
+import { findAllowing, findIssuerGuard, findShutOut } from "../../iam/groups/issuer-guard.js";
+import { conditionsFromJson } from "../../iam/identities/conditions.js";
 import { type Relationship, relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { derivePersonUid } from "../../iam/people/registration.js";
@@ -28,6 +31,8 @@ import {
 import { addAudienceHint, InvalidClaim, isOwnUrl, notAssumable, requireForeignIssuer } from "./audience.js";
 import { type AwsCaller, getCallerIdentity, parseAwsRequest, requireAwsMatch } from "./aws.js";
 import { matchesIssuer, requireClaimMatch } from "./claim-match.js";
+import { createIdentityBudget, type StepBudget } from "./claim-pattern.js";
+import { ConditionMismatch, holds, noteCondition } from "./conditions.js";
 import { isRejection } from "./failure-limiter.js";
 import { MAX_PASSWORD_LIFE_S, requireStaticClaims, verifyStaticKeys } from "./static-keys.js";
 
@@ -62,6 +67,8 @@ export type Proof =
       readonly credential: IdentityCredential;
       /** The relationship that the credential was verified against, as it was stored. */
       readonly relationship: object;
+      /** The record of the request, as in {@link AssertedClaims}. */
+      readonly record?: BearerNote | undefined;
     }
   | { readonly by: "person"; readonly token: VerifiedToken; readonly providerUid: string | undefined };
 
@@ -131,7 +138,10 @@ export async function verifyBearer(
   if (record !== undefined) record.bearer = { identity, identityProvider };
   const token = identity === "" || isJwt(bearer) ? parseAssertedToken(asserted, bearer) : undefined;
   try {
-    if (identity !== "") return await proveIdentity({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
+    if (identity !== "") {
+      const proof = await proveIdentity({ identity, asPassword, trace }, token ?? bearer, nowMs, deps);
+      return { ...proof, record };
+    }
     return await provePerson(token ?? parseUpstreamToken(bearer), { identityProvider, trace }, nowMs, deps);
   } catch (error) {
     if (error instanceof InvalidClaim && record?.bearer) record.bearer = { ...record.bearer, claim: error.claim };
@@ -176,7 +186,7 @@ async function proveIdentity(
   given: ParsedToken | string,
   nowMs: number,
   deps: IdentifyDeps,
-): Promise<Proof> {
+): Promise<Extract<Proof, { by: "identity" }>> {
   const { store, issuers, fetch, stsOrigins, ownUrls, maxTokenLifeS } = deps;
   const maxLifeS = asPassword ? MAX_PASSWORD_LIFE_S : maxTokenLifeS;
   const audiences = listAudiences(deps);
@@ -187,16 +197,27 @@ async function proveIdentity(
   }
   const expected = { stsHosts: stsOrigins, audiences, identity, nowMs };
   const request = typeof given === "string" ? parseAwsRequest(given, expected) : undefined;
-  const row = await store.read((tx) => tx.table(identityKind).find(identity));
+  const { row, guard } = await store.read((tx) => findIdentity(tx, identity));
   const relationship = relationshipFromJson(row?.relationship ?? {});
   const organisation = rootOf(identity);
+  // Before keys are fetched: none of an issuer that the organisation does not allow.
+  const requireAllowed = () => {
+    if (guard === undefined || allowsCredential(guard, relationship, token?.issuer)) return;
+    if (token !== undefined) verifyWithDummyKey(token);
+    throw notAssumable(identity, "match_guard");
+  };
   const gatherCredential = async (): Promise<IdentityCredential> => {
     if (request !== undefined && relationship.case === "awsIdentity") {
+      requireAllowed();
       const caller = await getCallerIdentity(request, fetch, { organisation, trace });
       return { by: "aws", caller, signedMs: request.signedMs };
     }
-    if (token !== undefined && relationship.case === "staticKeys") return { by: "keys", token, maxLifeS };
+    if (token !== undefined && relationship.case === "staticKeys") {
+      requireAllowed();
+      return { by: "keys", token, maxLifeS };
+    }
     if (token !== undefined && relationship.case === "claimMatch" && matchesIssuer(relationship.value, token.issuer)) {
+      requireAllowed();
       const byPattern = relationship.value.iss.case === "issuerPattern";
       return { by: "claims", token: await issuers.verify(token, { organisation, byPattern, trace }, nowMs) };
     }
@@ -207,7 +228,7 @@ async function proveIdentity(
   };
   try {
     const credential = await gatherCredential();
-    requireAssumable(relationship, credential, { identity, audiences, nowMs });
+    requireAssumable(relationship, credential, { identity, audiences, nowMs, budget: createIdentityBudget() });
     return { by: "identity", identity, credential, relationship: row?.relationship ?? {} };
   } catch (error) {
     throw maskIdentityError(error, identity, token?.audiences, audiences);
@@ -293,19 +314,25 @@ export async function decide(
     await requireIssuedAfterRevocation(tx, proof);
     return person;
   }
-  const { identity, credential } = proof;
-  const row = await tx.table(identityKind).find(identity);
-  const stored = row?.relationship ?? {};
-  // The credential is checked again only when the identity changed in the meantime.
-  if (!isDeepStrictEqual(stored, proof.relationship)) {
-    const audiences = listAudiences(deps);
-    try {
-      if (row === undefined) throw notAssumable(identity, "identity_unknown");
-      requireAssumable(relationshipFromJson(stored), credential, { identity, audiences, nowMs });
-    } catch (error) {
-      const given = credential.by === "aws" ? undefined : credential.token.audiences;
-      throw maskIdentityError(error, identity, given, audiences);
+  const { identity, credential, record } = proof;
+  const found = await findIdentity(tx, identity);
+  const { row } = found;
+  const token = credential.by === "aws" ? undefined : credential.token;
+  const audiences = listAudiences(deps);
+  const budget = createIdentityBudget();
+  try {
+    const stored = row?.relationship ?? {};
+    // The relationship is checked again only when the identity changed in the meantime.
+    if (row !== undefined && !isDeepStrictEqual(stored, proof.relationship)) {
+      requireAssumable(relationshipFromJson(stored), credential, { identity, audiences, nowMs, budget });
     }
+    requireConditions(found, token, identity, budget);
+  } catch (error) {
+    const { cause } = error as { readonly cause?: unknown };
+    if (cause instanceof ConditionMismatch && token !== undefined && record?.bearer) {
+      record.bearer = { ...record.bearer, condition: noteCondition(cause.condition, token.claims) };
+    }
+    throw maskIdentityError(error, identity, token?.audiences, audiences);
   }
   requireAfterRevocation(row, credential.by === "aws" ? credential.signedMs : issuedMs(credential.token));
   const act =
@@ -366,6 +393,58 @@ interface AssumeContext {
   readonly audiences: readonly string[];
   /** The time, in epoch milliseconds. */
   readonly nowMs: number;
+  /** What the patterns of the decision may cost. */
+  readonly budget: StepBudget;
+}
+
+/** An identity as it is stored, and the issuer guard of its organisation. */
+interface StoredIdentity {
+  readonly row: IdentityRow | undefined;
+  readonly guard: IssuerGuard | undefined;
+}
+
+async function findIdentity(tx: Tx, uid: string): Promise<StoredIdentity> {
+  const [row, guard] = await Promise.all([tx.table(identityKind).find(uid), findIssuerGuard(tx, uid)]);
+  return { row, guard };
+}
+
+// The token decides about its issuer, because an identity may accept issuers by a pattern that is older than the guard.
+function allowsCredential(guard: IssuerGuard, relationship: Relationship, issuer: string | undefined): boolean {
+  if (relationship.case !== "claimMatch") return findShutOut(guard, relationship) === undefined;
+  return issuer !== undefined && findAllowing(guard, issuer).length > 0;
+}
+
+/**
+ * Requires that the issuer guard of the organisation allows the credential, and that the claims of the token satisfy the
+ * conditions of the guard and of the identity.
+ *
+ * @param token undefined of a request that is signed for AWS
+ * @throws ApiError PERMISSION_DENIED, for the log; with a {@link ConditionMismatch} as its cause where a condition is not
+ * satisfied
+ */
+function requireConditions(
+  { row, guard }: StoredIdentity,
+  token: TokenClaims | undefined,
+  identity: string,
+  budget: StepBudget,
+): void {
+  if (row === undefined) throw notAssumable(identity, "identity_unknown");
+  const relationship = relationshipFromJson(row.relationship);
+  if (guard !== undefined && !allowsCredential(guard, relationship, token?.issuer)) {
+    throw notAssumable(identity, "match_guard");
+  }
+  const ofGuard =
+    guard !== undefined && token !== undefined && relationship.case === "claimMatch"
+      ? findAllowing(guard, token.issuer).flatMap(({ conditions }) => conditions)
+      : [];
+  const require = (conditions: readonly Condition[], isOfGuard: boolean) => {
+    const failed = conditions.find((condition) => token === undefined || !holds(condition, token.claims, budget));
+    if (failed === undefined) return;
+    const reason = isOfGuard ? "match_guard" : "match_condition";
+    throw notAssumable(identity, reason, false, new ConditionMismatch(failed, isOfGuard));
+  };
+  require(ofGuard, true);
+  require(conditionsFromJson(row.conditions), false);
 }
 
 /**
@@ -377,10 +456,10 @@ interface AssumeContext {
 function requireAssumable(
   relationship: Relationship,
   credential: IdentityCredential,
-  { identity, audiences, nowMs }: AssumeContext,
+  { identity, audiences, nowMs, budget }: AssumeContext,
 ): void {
   if (relationship.case === "claimMatch" && credential.by === "claims") {
-    requireClaimMatch(relationship.value, credential.token, audiences, identity);
+    requireClaimMatch(relationship.value, credential.token, audiences, identity, budget);
   } else if (relationship.case === "staticKeys" && credential.by === "keys") {
     verifyStaticKeys(relationship.value, credential.token, audiences, identity, nowMs, credential.maxLifeS);
   } else if (relationship.case === "awsIdentity" && credential.by === "aws") {
@@ -391,19 +470,23 @@ function requireAssumable(
 }
 
 /**
- * Requires that the claims of a token, whose signature and times are not known, satisfy the relationship of the identity.
+ * Requires that the claims of a token, whose signature and times are not known, satisfy all that the identity requires.
  *
  * @throws ApiError UNAUTHENTICATED or PERMISSION_DENIED, for the log: the difference depends on the identity
  */
-export function requireClaims(
-  relationship: Relationship,
+export async function requireClaims(
+  tx: Tx,
   claims: TokenClaims,
   identity: string,
   deps: Pick<IdentifyDeps, "ownUrls" | "audiences">,
-): void {
+): Promise<void> {
   const audiences = listAudiences(deps);
+  const found = await findIdentity(tx, identity);
+  const relationship = relationshipFromJson(found.row?.relationship ?? {});
+  const budget = createIdentityBudget();
   requireForeignIssuer(claims.issuer, deps.ownUrls);
-  if (relationship.case === "claimMatch") requireClaimMatch(relationship.value, claims, audiences, identity);
+  if (relationship.case === "claimMatch") requireClaimMatch(relationship.value, claims, audiences, identity, budget);
   else if (relationship.case === "staticKeys") requireStaticClaims(relationship.value, claims, audiences, identity);
   else throw notAssumable(identity, "identity_relationship");
+  requireConditions(found, claims, identity, budget);
 }

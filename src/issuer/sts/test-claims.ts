@@ -26,6 +26,8 @@ import {
 import { describeFailure, describeUnreadable, type Tested, type TestResult } from "./failed-condition.js";
 import { decide, type IdentifyDeps, isJwt, type Proof, requireClaims, verifyBearer } from "./identify.js";
 
+const MAX_CLAIMS_BYTES = 64 * 1024;
+
 export interface TestClaimsDeps extends IdentifyDeps {
   readonly clock: Clock;
 }
@@ -87,7 +89,7 @@ export function createTestClaims(deps: TestClaimsDeps): PreparedHandler<TestClai
         return describeFailure(prepared.error, tested);
       }
       try {
-        if (prepared.by === "claims") requireClaims(tested.relationship, prepared.claims, identity, deps);
+        if (prepared.by === "claims") await requireClaims(tx, prepared.claims, identity, deps);
         else await decide(tx, prepared.proof, clock(), deps);
       } catch (error) {
         return describeFailure(error, tested);
@@ -103,6 +105,8 @@ export function createTestClaims(deps: TestClaimsDeps): PreparedHandler<TestClai
  * @throws ApiError INVALID_ARGUMENT naming each invalid claim
  */
 function parseClaims(claims: JsonObject): TokenClaims {
+  if (Buffer.byteLength(JSON.stringify(claims)) > MAX_CLAIMS_BYTES)
+    throw invalidArgument({ field: "claims", rule: "must be at most 64 KiB" });
   const [iss, sub, aud] = ["iss", "sub", "aud"].map((name) => (Object.hasOwn(claims, name) ? claims[name] : undefined));
   const violations: FieldViolation[] = [];
   const textRule = (max: number) => `must be a text of 1 to ${max} characters`;

@@ -22,6 +22,8 @@ const declared = declareKind({
     kind: c.int("kind").notNull(),
     /** Of a root group: the quotas that the operator set for the organisation, by name. Empty for other groups. */
     resourceLimits: c.json<Readonly<Record<string, number>>>("resource_limits").notNull(),
+    /** Of a root group: which issuers identities may trust, in the JSON of its message; empty without a guard. */
+    issuerGuard: c.json<object>("issuer_guard").notNull().default({}),
     /** Who created a root group by a call; empty for one created on the host, and for other groups. */
     createdBy: c.str("created_by").notNull().default(""),
     createTimeMs: c.long("create_time_ms").notNull(),

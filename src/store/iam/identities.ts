@@ -34,6 +34,8 @@ const declared = declareKind({
     relation: c.int("relation").notNull(),
     /** How the identity is assumed, in the JSON of its message; empty for people. */
     relationship: c.json<object>("relationship").notNull(),
+    /** What tokens that assume the identity must satisfy besides, in the JSON of their messages. */
+    conditions: c.json<readonly object[]>("conditions").notNull().default([]),
     /** What people stated about themselves. */
     metadata: c.json<object>("metadata").notNull(),
     /** Tokens issued before this epoch second are void. */

@@ -81,7 +81,8 @@ function formatLine(record: RequestRecord, more: string): string {
   );
 }
 
-function formatBearer({ identity, identityProvider, issuer, subject, audiences, claim }: AssertedBearer): string {
+function formatBearer(bearer: AssertedBearer): string {
+  const { identity, identityProvider, issuer, subject, audiences, claim, condition } = bearer;
   const fields = {
     identity: identity || undefined,
     identityProvider: identityProvider || undefined,
@@ -89,6 +90,9 @@ function formatBearer({ identity, identityProvider, issuer, subject, audiences, 
     tokenSubject: subject,
     tokenAudience: audiences?.join(", "),
     claim,
+    condition: condition?.condition,
+    wantedType: condition?.wanted,
+    foundType: condition?.found,
   };
   return Object.entries(fields)
     .map(([name, value]) => (value === undefined ? "" : `,"${name}":${quote(value.slice(0, MAX_CLAIM))}`))

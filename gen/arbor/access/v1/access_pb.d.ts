@@ -752,14 +752,16 @@ export declare type TestClaimsResponse = Message<"arbor.access.v1.TestClaimsResp
 
   /**
    * The claim that fails: `iss`, `sub`, `aud`, or a claim that the identity
-   * names. Empty where no claim fails.
+   * names; the path of a nested one, such as `"kubernetes.io".namespace`. Empty
+   * where no claim fails.
    *
    * @generated from field: string claim = 3;
    */
   claim: string;
 
   /**
-   * What the identity accepts: a text, or a regular expression in RE2 syntax.
+   * What the identity accepts: a text, or a regular expression in RE2 syntax; of
+   * a condition, the condition. Empty for a condition of the issuer guard.
    *
    * @generated from field: string expected = 4;
    */
@@ -1060,6 +1062,20 @@ export enum Condition {
    * @generated from enum value: CONDITION_ISSUER_KEYS = 9;
    */
   ISSUER_KEYS = 9,
+
+  /**
+   * A condition of the identity on the claims (`arbor.trust.v1`).
+   *
+   * @generated from enum value: CONDITION_ON_CLAIMS = 10;
+   */
+  ON_CLAIMS = 10,
+
+  /**
+   * The issuer guard of the organisation, or a condition of it.
+   *
+   * @generated from enum value: CONDITION_ISSUER_GUARD = 11;
+   */
+  ISSUER_GUARD = 11,
 }
 
 /**

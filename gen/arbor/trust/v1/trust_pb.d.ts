@@ -390,8 +390,8 @@ export declare type AllowedIssuer = Message<"arbor.trust.v1.AllowedIssuer"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * What tokens of the issuer must satisfy, whichever identity they assume. At
-   * most as many as an identity may have.
+   * What tokens of the issuer must satisfy, whichever identity they assume. The
+   * limits are those of an identity, and 16 KiB for the guard.
    *
    * @generated from field: repeated arbor.trust.v1.Condition conditions = 3;
    */
