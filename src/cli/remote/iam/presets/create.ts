@@ -8,6 +8,7 @@ import {
   Identity_ClaimMatchSchema,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { formatCondition } from "../../../../kernel/claim-condition.js";
 import { invalidFlag } from "../../../errors.js";
 import { formatResponse } from "../../../output/format.js";
 import { withSession } from "../../session.js";
@@ -50,6 +51,7 @@ export async function createFromPreset(
       const { identity: created = {}, conditions: stored = [] } = response;
       const rows = (): DetailRow[] => [
         ...toDetailRows(IdentitySchema, omitUnseen(created as JsonObject)),
+        ...conditions.map((condition): DetailRow => ["condition", formatCondition(condition)]),
         ["accepts", trust.accepted],
       ];
       // The members of an identity, as without a preset.
