@@ -17,6 +17,7 @@ import {
   isRepeated,
 } from "./field-flags.js";
 import { listFilters } from "./filters.js";
+import { addConvertGithub } from "./presets/convert-github-command.js";
 import { addPresetFlags, choosePreset } from "./presets/presets.js";
 import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
 import { iamResources } from "./resources.js";
@@ -39,6 +40,7 @@ export function addIamCommands(arbor: Command): void {
   if (identities === undefined) return;
   addTestClaims(identities);
   addRevokeTokens(identities);
+  addConvertGithub(identities);
 }
 
 /** Adds a command for each resource, with a subcommand for each of its methods. */
