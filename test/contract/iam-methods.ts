@@ -102,6 +102,7 @@ const subjects: readonly (readonly [RegExp, keyof Placed])[] = [
   [/^GroupAccountAssociations\./, "accountAssociation"],
   [/^TokensService\.RevokeTokens$/, "identity"],
   [/^TokensService\.RevokePersonTokens$/, "identityProvider"],
+  [/^TrustService\.[GS]etConditions$/, "identity"],
 ];
 
 /** What of a group a method is about, which follows from its name. */

@@ -94,7 +94,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     registry_id: () => organisation,
     subscription: () => create("subscriptions"),
     identityUid: identity,
-    identity,
+    // Where one is created, it is the new one and no uid.
+    identity: (_, { operationId }) => (/_CreateIdentity/.test(operationId) ? undefined : identity()),
     identityId: () => somebody.identity,
     aud: () => world.url,
     // Without a resource only methods can be asked about that need none.

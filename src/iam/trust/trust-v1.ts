@@ -11,7 +11,7 @@ import {
 } from "#gen/arbor/trust/v1/trust_pb.js";
 import type { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { formatBody } from "../../kernel/audit-body.js";
-import { type BrokenRule, invalidArgument, notFound } from "../../kernel/errors.js";
+import { type BrokenRule, invalidArgument } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { type BodyView, defineBodies, describeChange } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
@@ -100,9 +100,8 @@ export function trustV1(
     },
 
     async getIssuerGuard({ group }, { tx }) {
-      const guard = await findIssuerGuard(tx, requireRoot(group));
-      if (guard === undefined) throw noGuard(group);
-      return guard;
+      const guard = guardFromRow(await getRow(tx, groups, requireRoot(group)));
+      return guard ? { guard } : {};
     },
 
     async setIssuerGuard({ group, guard }, call) {
@@ -120,8 +119,8 @@ export function trustV1(
     async removeIssuerGuard({ group }, { tx, caller }) {
       const root = await getRow(tx, groups, requireRoot(group));
       requireOwnersRights(caller, group);
-      if (guardFromRow(root) === undefined) throw noGuard(group);
-      await tx.table(groupKind).update(group, { issuerGuard: {} }, root.updateTimeMs);
+      if (guardFromRow(root) !== undefined)
+        await tx.table(groupKind).update(group, { issuerGuard: {} }, root.updateTimeMs);
       return {};
     },
 
@@ -192,11 +191,6 @@ function readGuard(guard: IssuerGuard | undefined): IssuerGuard {
 function requireRoot(group: string): string {
   if (rootOf(group) !== group) throw invalidArgument({ field: "group", rule: "must be the uid of a root group" });
   return group;
-}
-
-function noGuard(group: string) {
-  const kind = { displayName: "issuer guard", type: "trust.arbor.dev/IssuerGuard" };
-  return notFound(kind, group, `${group} has no issuer guard`);
 }
 
 // Pages may have fewer rows than their limit: a page of identities is read, and those that are shut out are shown.

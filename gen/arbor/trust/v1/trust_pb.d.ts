@@ -425,6 +425,26 @@ export declare type GetIssuerGuardRequest = Message<"arbor.trust.v1.GetIssuerGua
 export declare const GetIssuerGuardRequestSchema: GenMessage<GetIssuerGuardRequest>;
 
 /**
+ * The response of GetIssuerGuard.
+ *
+ * @generated from message arbor.trust.v1.GetIssuerGuardResponse
+ */
+export declare type GetIssuerGuardResponse = Message<"arbor.trust.v1.GetIssuerGuardResponse"> & {
+  /**
+   * The guard. Absent if the organisation has none.
+   *
+   * @generated from field: arbor.trust.v1.IssuerGuard guard = 1;
+   */
+  guard?: IssuerGuard | undefined;
+};
+
+/**
+ * Describes the message arbor.trust.v1.GetIssuerGuardResponse.
+ * Use `create(GetIssuerGuardResponseSchema)` to create a new message.
+ */
+export declare const GetIssuerGuardResponseSchema: GenMessage<GetIssuerGuardResponse>;
+
+/**
  * The request of SetIssuerGuard.
  *
  * @generated from message arbor.trust.v1.SetIssuerGuardRequest
@@ -680,14 +700,14 @@ export declare const TrustService: GenService<{
     output: typeof CreateIdentityResponseSchema;
   },
   /**
-   * Returns the issuer guard of an organisation. NOT_FOUND if it has none.
+   * Returns the issuer guard of an organisation, if it has one.
    *
    * @generated from rpc arbor.trust.v1.TrustService.GetIssuerGuard
    */
   getIssuerGuard: {
     methodKind: "unary";
     input: typeof GetIssuerGuardRequestSchema;
-    output: typeof IssuerGuardSchema;
+    output: typeof GetIssuerGuardResponseSchema;
   },
   /**
    * Sets the issuer guard of an organisation, in place of the one that it has.
@@ -705,7 +725,7 @@ export declare const TrustService: GenService<{
   /**
    * Removes the issuer guard of an organisation, whose identities may then trust
    * any issuer. The caller must hold all rights of an owner in the root group.
-   * NOT_FOUND if there is none.
+   * Nothing happens if there is none.
    *
    * @generated from rpc arbor.trust.v1.TrustService.RemoveIssuerGuard
    */

@@ -22,6 +22,7 @@ import { addPresetFlags, choosePreset } from "./presets/presets.js";
 import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
 import { iamResources } from "./resources.js";
 import { addRevokeTokens } from "./revoke-tokens-command.js";
+import { addConditions, addGuard } from "./trust-commands.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
@@ -41,6 +42,8 @@ export function addIamCommands(arbor: Command): void {
   addTestClaims(identities);
   addRevokeTokens(identities);
   addConvertGithub(identities);
+  addConditions(identities);
+  addGuard(iam);
 }
 
 /** Adds a command for each resource, with a subcommand for each of its methods. */
