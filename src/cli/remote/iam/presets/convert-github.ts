@@ -18,6 +18,8 @@ import {
 import { isJsonObject } from "../../../../kernel/strict-json.js";
 import { Code, CommandError, invalidFlag } from "../../../errors.js";
 import { readFlagFileOrInput } from "../../../flag-file.js";
+import { confirm } from "../../../output/confirm.js";
+import { formatNamed } from "../../../output/describe.js";
 import { createListFormatter } from "../../../output/format.js";
 import type { CommonFlags } from "../../flags.js";
 import { type MethodCall, readRows } from "../../method-call.js";
@@ -39,7 +41,9 @@ export interface ConvertFlags extends CommonFlags {
   readonly group?: string;
   readonly githubUrl?: string;
   readonly repositoriesFile?: string;
-  /** Whether to add the conditions. */
+  /** Whether to change nothing. */
+  readonly dryRun?: boolean;
+  /** Whether to skip the confirmation. */
   readonly yes?: boolean;
 }
 
@@ -56,53 +60,52 @@ const columns = [
   createColumn("REPOSITORY", "repository"),
   createColumn("REPOSITORY ID", "repositoryId"),
   createColumn("OWNER ID", "ownerId"),
-  createColumn("RESULT", "result"),
+  createColumn("PROBLEM", "problem", true),
 ];
 
 /**
- * `arbor iam identities convert-github`.
+ * `arbor iam identities convert-github`: lists the identities, asks, and adds the conditions.
  *
- * @throws CommandError the first error of the service, after the list; the error of GitHub when it accepts no more requests
+ * @throws CommandError the first error of a change, after all others; the error of GitHub when it accepts no more requests
  */
-export async function convertIdentities({ yes = false, ...flags }: ConvertFlags): Promise<void> {
+export async function convertIdentities({ dryRun = false, yes = false, ...flags }: ConvertFlags): Promise<void> {
   const address = flags.githubUrl === undefined ? {} : { "github-url": flags.githubUrl };
   const github = findGitHub(readAddress(address, "github-url", GITHUB));
   const find = createFinder(github, await readRepositories(flags.repositoriesFile));
-  let failure: unknown;
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "identities", columns, output.terminal);
-    // Read before anything is changed, so that a GitHub that accepts no more requests leaves all as it is.
     const plan: Conversion[] = [];
     for await (const row of listIdentities(call, flags.group))
       plan.push(...(await planConversion(call, row, github, find)));
-    for (const { row, found, conditions } of plan) {
-      let result = typeof found === "string" ? `not converted: ${found}` : "would be converted";
-      if (yes && typeof found !== "string") {
-        try {
-          await addConditions(call, row.uid, conditions, found);
-          result = "converted";
-        } catch (error) {
-          if (!(error instanceof CommandError)) throw error;
-          failure ??= error;
-          result = `not converted: ${firstLineOf(error)}`;
-        }
-      }
-      const ids = typeof found === "string" ? {} : { repositoryId: found.id, ownerId: found.ownerId };
-      await output.write(list.page([{ ...row, ...ids, result }]));
-    }
-    await output.write(list.end({}));
-    if (!yes && plan.some(({ found }) => typeof found !== "string"))
-      process.stderr.write("arbor: nothing was changed; --yes adds conditions on these ids\n");
+    await output.write(list.page(plan.map(toRow)) + list.end({}));
+    const found = plan.filter(isPossible);
+    if (dryRun || found.length === 0) return;
+    const count = found.length === 1 ? "1 identity" : `${found.length} identities`;
+    if (!yes) await confirm(`Add conditions on these ids to ${count}?`);
+    await addAllConditions(call, found);
+    process.stderr.write(`arbor: added conditions to ${count}\n`);
   });
-  if (failure !== undefined) throw failure;
 }
 
 /** An identity that names a repository without an id. */
 interface Conversion {
   readonly row: { readonly uid: string; readonly name: string; readonly repository: string };
   readonly found: Found;
-  /** Those that it has. */
-  readonly conditions: readonly Condition[];
+}
+
+/** A conversion whose repository was found. */
+interface PossibleConversion extends Conversion {
+  readonly found: Repository;
+}
+
+function isPossible(conversion: Conversion): conversion is PossibleConversion {
+  return typeof conversion.found !== "string";
+}
+
+function toRow({ row, found }: Conversion): JsonObject {
+  return typeof found === "string"
+    ? { ...row, problem: found }
+    : { ...row, repositoryId: found.id, ownerId: found.ownerId, problem: "" };
 }
 
 /** Plans the conversion of an identity; empty if it needs none. */
@@ -115,11 +118,10 @@ async function planConversion(
   const match = fromJson(Identity_ClaimMatchSchema, claimMatch ?? {}, { ignoreUnknownFields: true });
   if (!isOfGitHub(match, github) || hasIds(match)) return [];
   const uid = String(text);
-  const conditions = await readConditions(call, uid);
-  if (conditions.some(isOnId)) return [];
+  if ((await readConditions(call, uid)).some(isOnId)) return [];
   const repository = findRepositoryName(match);
   const found = repository === undefined ? NO_REPOSITORY : await find(repository);
-  return [{ row: { uid, name: String(label ?? ""), repository: repository ?? "" }, found, conditions }];
+  return [{ row: { uid, name: String(label ?? ""), repository: repository ?? "" }, found }];
 }
 
 async function* listIdentities(call: MethodCall, group: string | undefined): AsyncGenerator<JsonObject> {
@@ -135,15 +137,26 @@ async function readConditions(call: MethodCall, identity: string): Promise<reado
   return fromJson(IdentityConditionsSchema, json).conditions;
 }
 
-// All those that the identity has must be sent again: the call replaces them.
-async function addConditions(
-  call: MethodCall,
-  identity: string,
-  before: readonly Condition[],
-  repository: Repository,
-): Promise<void> {
-  const added = bindToIds(repository).map((condition) => create(ConditionSchema, condition));
-  await call(setConditions, create(SetConditionsRequestSchema, { identity, conditions: [...before, ...added] }));
+/**
+ * Adds the conditions to all identities but those that cannot be changed.
+ *
+ * @throws CommandError the first error
+ */
+async function addAllConditions(call: MethodCall, plan: readonly PossibleConversion[]): Promise<void> {
+  let failure: CommandError | undefined;
+  for (const { row, found } of plan) {
+    const { uid, name } = row;
+    const added = bindToIds(found).map((condition) => create(ConditionSchema, condition));
+    try {
+      // The call replaces those that the identity has, which may be others than before the question.
+      const conditions = [...(await readConditions(call, uid)), ...added];
+      await call(setConditions, create(SetConditionsRequestSchema, { identity: uid, conditions }));
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      failure ??= new CommandError(error.code, `${formatNamed("identity", name, uid)}: ${error.message}`, error);
+    }
+  }
+  if (failure !== undefined) throw failure;
 }
 
 function isOnId({ path, negated, test }: Condition): boolean {

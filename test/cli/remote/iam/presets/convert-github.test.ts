@@ -61,7 +61,7 @@ async function readConditions(uid: string): Promise<unknown> {
 interface Row {
   readonly uid: string;
   readonly name: string;
-  readonly result: string;
+  readonly problem: string;
   readonly repositoryId?: string;
 }
 
@@ -72,26 +72,29 @@ async function convert(group: string, ...flags: readonly string[]) {
     ARBOR_TOKEN: token,
   });
   const rows = stdout === "" ? [] : ((JSON.parse(stdout) as { identities: Row[] }).identities ?? []);
-  return { code, stderr, rows, results: Object.fromEntries(rows.map(({ name, result }) => [name, result])) };
+  return { code, stderr, rows, problems: Object.fromEntries(rows.map(({ name, problem }) => [name, problem])) };
 }
 
 describe("arbor iam identities convert-github", () => {
-  it("lists what it would do, changes nothing without --yes, and then adds conditions to those that are there", async () => {
+  it("lists what it would do and changes nothing with --dry-run, and else adds conditions to those that are there", async () => {
     platform.repositories.set("octocat/app", APP);
     const group = await createGroup("two-steps");
     const uid = await createIdentity(group, "plain", { subject: `repo:octocat/app:${MAIN}` }, [ON_ACTOR]);
-    const listed = await convert(group);
-    assert.equal(listed.stderr, "arbor: nothing was changed; --yes adds conditions on these ids\n");
-    assert.deepEqual(listed.rows, [
-      ...[{ uid, name: "plain", repository: "octocat/app", repositoryId: "456789", ownerId: "583231" }].map((row) => ({
-        ...row,
-        result: "would be converted",
-      })),
-    ]);
+    const listed = await convert(group, "--dry-run");
+    assert.deepEqual([listed.code, listed.stderr], [0, ""]);
+    const row = {
+      uid,
+      name: "plain",
+      repository: "octocat/app",
+      repositoryId: "456789",
+      ownerId: "583231",
+      problem: "",
+    };
+    assert.deepEqual(listed.rows, [row]);
     assert.deepEqual(await readConditions(uid), [ON_ACTOR]);
 
-    const { code, stderr, results } = await convert(group, "--yes");
-    assert.deepEqual([code, stderr, results], [0, "", { plain: "converted" }]);
+    const { code, stderr, rows } = await convert(group, "--yes");
+    assert.deepEqual([code, stderr, rows], [0, "arbor: added conditions to 1 identity\n", [row]]);
     assert.deepEqual(await readConditions(uid), [ON_ACTOR, ...ON_APP]);
     // It has ids now.
     assert.deepEqual((await convert(group, "--yes")).rows, []);
@@ -110,33 +113,29 @@ describe("arbor iam identities convert-github", () => {
       ["an-issuer-that-begins-so", { issuer: `${issuer()}s`, subject: `repo:octocat/app:${MAIN}` }],
     ];
     for (const [name, match, conditions] of others) await createIdentity(group, name, match, conditions);
-    const expected: readonly [name: string, match: object, result: string, conditions?: object[]][] = [
-      ["text", { subject: `repo:octocat/app:${MAIN}` }, "would be converted"],
-      ["pattern", { subjectPattern: "repo:octocat/app:ref:refs/heads/.+" }, "would be converted"],
-      ["ids-that-may-be-missing", { subjectPattern: "repo:octocat(@583231)?/app(@456789)?:.+" }, "would be converted"],
-      ["claim", { subjectPattern: ".+", claims: { repository: "octocat/app" } }, "would be converted"],
-      ["enterprise", { issuer: `${issuer()}/acme`, subject: `repo:octocat/app:${MAIN}` }, "would be converted"],
-      ["no-id", { subject: `repo:octocat/app:${MAIN}` }, "would be converted", [{ ...ON_APP[0], negated: true }]],
-      [
-        "organisation",
-        { subjectPattern: "repo:octocat/.+" },
-        "not converted: its claim match names no single repository",
-      ],
+    const expected: readonly [name: string, match: object, problem: string, conditions?: object[]][] = [
+      ["text", { subject: `repo:octocat/app:${MAIN}` }, ""],
+      ["pattern", { subjectPattern: "repo:octocat/app:ref:refs/heads/.+" }, ""],
+      ["ids-that-may-be-missing", { subjectPattern: "repo:octocat(@583231)?/app(@456789)?:.+" }, ""],
+      ["claim", { subjectPattern: ".+", claims: { repository: "octocat/app" } }, ""],
+      ["enterprise", { issuer: `${issuer()}/acme`, subject: `repo:octocat/app:${MAIN}` }, ""],
+      ["no-id", { subject: `repo:octocat/app:${MAIN}` }, "", [{ ...ON_APP[0], negated: true }]],
+      ["organisation", { subjectPattern: "repo:octocat/.+" }, "its claim match names no single repository"],
       [
         "renamed",
         { subject: `repo:octocat/old:${MAIN}` },
-        "not converted: the repository octocat/old is octocat/new now: give the name that it has now",
+        "the repository octocat/old is octocat/new now: give the name that it has now",
       ],
       [
         "private",
         { subject: `repo:octocat/private:${MAIN}` },
-        `not converted: ${platform.url} shows nobody without a login the repository octocat/private`,
+        `${platform.url} shows nobody without a login the repository octocat/private`,
       ],
     ];
     for (const [name, match, , conditions] of expected) await createIdentity(group, name, match, conditions);
-    const { code, results } = await convert(group);
+    const { code, problems } = await convert(group, "--dry-run");
     assert.equal(code, 0);
-    assert.deepEqual(results, Object.fromEntries(expected.map(([name, , result]) => [name, result])));
+    assert.deepEqual(problems, Object.fromEntries(expected.map(([name, , problem]) => [name, problem])));
     assert.deepEqual(platform.requests.map(({ path }) => path).sort(), [
       ...["/api/v3/repos/octocat/app", "/api/v3/repos/octocat/old", "/api/v3/repos/octocat/private"],
     ]);
@@ -151,8 +150,8 @@ describe("arbor iam identities convert-github", () => {
       writeFileSync(file, text);
       const group = await createGroup(`file ${form}`);
       const uid = await createIdentity(group, "private", { subject: `repo:Octocat/app:${MAIN}` });
-      const { results } = await convert(group, "--repositories-file", file, "--yes");
-      assert.deepEqual([results, platform.requests], [{ private: "converted" }, []]);
+      const { problems } = await convert(group, "--repositories-file", file, "--yes");
+      assert.deepEqual([problems, platform.requests], [{ private: "" }, []]);
       assert.deepEqual(await readConditions(uid), ON_APP);
     });
   }
@@ -184,10 +183,10 @@ describe("arbor iam identities convert-github", () => {
     const many = Array.from({ length: 31 }, (_, i) => ({ ...ON_ACTOR, path: [`claim-${i}`] }));
     const full = await createIdentity(group, "full", { subject: `repo:octocat/app:${MAIN}` }, many);
     const plain = await createIdentity(group, "plain", { subject: `repo:octocat/app:${MAIN}` });
-    const { code, stderr, results } = await convert(group, "--yes");
+    const { code, stderr } = await convert(group, "--yes");
     assert.equal(code, 2, stderr);
-    assert.match(String(results.full), /^not converted: .*conditions must be at most 32/);
-    assert.equal(results.plain, "converted");
+    assert.ok(stderr.startsWith(`arbor: identity full (${full}): `), stderr);
+    assert.match(stderr, /conditions must be at most 32/);
     assert.deepEqual([((await readConditions(full)) as object[]).length, await readConditions(plain)], [31, ON_APP]);
   });
 });
