@@ -22,6 +22,7 @@ export const sections = [
       "cli-auth",
       "login",
       "workloads",
+      "trust",
       "registry",
       "client",
       "stubs",

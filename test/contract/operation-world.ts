@@ -152,6 +152,14 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       },
     ],
     [
+      // The guard of an organisation of its own: it decides which identities the other operations may create.
+      /\/issuerGuard$|:checkIssuerGuard$/,
+      async (known) => {
+        const { group, token: bearer } = await world.harness.organisation(`guarded-${randomIds.newId()}`);
+        known.set("group", group).set("bearer", bearer);
+      },
+    ],
+    [
       // Operations on SCIM tokens need one of an older version, and its etag.
       /:(?:regenerate|revoke)ScimToken$|:setScimEnabled$/,
       async (known) => {
