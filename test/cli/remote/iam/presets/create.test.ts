@@ -112,6 +112,7 @@ describe("the ids of a repository", () => {
       assert.match(result.stderr, message);
       assert.equal(result.stdout, "");
       assert.deepEqual(await list("unread"), []);
+      assert.equal(platform.requests.length, 1);
     });
   }
 });
