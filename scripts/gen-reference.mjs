@@ -6,6 +6,8 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { iam } from "../gen/chainguard/annotations/annotations_pb.js";
 import { CapabilitySchema, name as capabilityName } from "../gen/chainguard/capabilities/capabilities_pb.js";
 import { createProgram } from "../src/cli/program.ts";
+import { COMMON } from "../src/cli/remote/flags.ts";
+import { FieldFlag } from "../src/cli/remote/iam/field-flags.ts";
 import { flagOf, settings } from "../src/config/settings.ts";
 import { builtinRoles } from "../src/iam/roles/builtin-roles.ts";
 
@@ -51,7 +53,7 @@ function describeCommand(command) {
   const help = command.createHelp();
   const isTop = path.split(" ").length === 2;
   const own = command.options.filter(
-    (option) => !option.hidden && option.helpGroupHeading === undefined && !isSetting(option),
+    (option) => !option.hidden && option.helpGroupHeading !== COMMON && !isSetting(option),
   );
   const hasSettings = command.options.some(isSetting);
   const operands = command.registeredArguments.map((one) => {
@@ -72,8 +74,10 @@ function describeCommand(command) {
     .join("\n\n");
 }
 
-function isSetting({ long }) {
-  return long !== undefined && settingFlags.has(long.replace(/^--no-/, "--"));
+// Fields such as `issuer` have flags with the names of settings.
+function isSetting(option) {
+  const { long } = option;
+  return long !== undefined && !(option instanceof FieldFlag) && settingFlags.has(long.replace(/^--no-/, "--"));
 }
 
 function pathOf(command) {

@@ -75,6 +75,16 @@ const byCode: Readonly<Record<string, Failure>> = {
  * @returns UNAVAILABLE with cause and remedy; undefined for all other errors
  */
 export function findConnectionFailure(error: unknown, api: string): CommandError | undefined {
+  const failure = findFailure(error);
+  return failure && describeUnreachable(api, failure, error);
+}
+
+/** Finds why a connection to a server failed that is not the service: a sentence without its subject, the server. */
+export function findFailureCause(error: unknown): string | undefined {
+  return findFailure(error)?.cause;
+}
+
+function findFailure(error: unknown): Failure | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     // Of a host with several addresses, the error of the first says as much as the others.
     const one = at instanceof AggregateError ? (at.errors[0] as unknown) : at;
@@ -83,7 +93,7 @@ export function findConnectionFailure(error: unknown, api: string): CommandError
     const failure = byCode[code] ?? (code.startsWith("ERR_SSL_") ? findTlsFailure(code) : undefined);
     if (failure === undefined) continue;
     const hosts = code === "ERR_TLS_CERT_ALTNAME_INVALID" ? `: it names ${listHosts(cert)}` : "";
-    return describeUnreachable(api, { cause: `${failure.cause}${hosts} (${code})`, remedy: failure.remedy }, error);
+    return { cause: `${failure.cause}${hosts} (${code})`, remedy: failure.remedy };
   }
   return undefined;
 }

@@ -22,7 +22,8 @@ export interface CommonFlags {
   readonly tokenFile?: string;
 }
 
-const COMMON = "Connection and output:";
+/** The group of these flags in the help. */
+export const COMMON = "Connection and output:";
 
 /** Adds `--api`. */
 export function addApiFlag(command: Command): Command {

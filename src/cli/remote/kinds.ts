@@ -31,6 +31,8 @@ interface KindRow {
   readonly warnsOfNamesakes?: true;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
+  /** Whether `create` has the flags of presets. */
+  readonly hasPresets?: true;
 }
 
 /** The command of a method that is none of the verbs. */
@@ -130,6 +132,7 @@ const rows = [
       },
     ],
     warnsOfNamesakes: true,
+    hasPresets: true,
   },
   {
     kind: "role",

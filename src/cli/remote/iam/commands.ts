@@ -17,6 +17,8 @@ import {
   isRepeated,
 } from "./field-flags.js";
 import { listFilters } from "./filters.js";
+import { addConvertGithub } from "./presets/convert-github-command.js";
+import { addPresetFlags, choosePreset } from "./presets/presets.js";
 import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
 import { iamResources } from "./resources.js";
 import { addRevokeTokens } from "./revoke-tokens-command.js";
@@ -24,6 +26,8 @@ import { addConditions, addGuard } from "./trust-commands.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
+/** What `create` calls with the flags of a preset. */
+const CREATE_TRUSTING = "arbor.trust.v1.TrustService/CreateIdentity";
 /** The largest number of choices in the help. */
 const MAX_CHOICES = 20;
 
@@ -37,6 +41,7 @@ export function addIamCommands(arbor: Command): void {
   if (identities === undefined) return;
   addTestClaims(identities);
   addRevokeTokens(identities);
+  addConvertGithub(identities);
   addConditions(identities);
   addGuard(iam);
 }
@@ -53,7 +58,9 @@ export function addMethods(command: Command, resource: ResourceCommand): void {
   command.configureHelp({ optionDescription: describeOption, argumentDescription: describeArgument });
   for (const verb of ["list", "get", "create", "update", "delete"] as const) {
     const method = resource.methods[verb];
-    if (method !== undefined) setMethods(add[verb](command, resource, method), method);
+    if (method === undefined) continue;
+    const called = verb === "create" && resource.hasPresets ? [method, CREATE_TRUSTING] : [method];
+    setMethods(add[verb](command, resource, method), ...called);
   }
   for (const action of resource.actions ?? []) setMethods(addAction(command, action), action.method);
 }
@@ -82,9 +89,16 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     const field = findResourceField(resource, method);
     addFieldFlags(command, method, { resource: field, writing: true });
     if (field !== undefined) addFileFlag(command);
-    return addCommonFlags(command).action(async (given) =>
-      (await import("./run.js")).runCreate(resource, method, fieldFlagsOf(command), given),
-    );
+    if (resource.hasPresets) addPresetFlags(command);
+    return addCommonFlags(command).action(async (given) => {
+      const chosen = choosePreset(command, given);
+      const flags = fieldFlagsOf(command);
+      if (chosen !== undefined) {
+        const { createFromPreset } = await import("./presets/create.js");
+        return createFromPreset(resource, chosen, flags, given);
+      }
+      return (await import("./run.js")).runCreate(resource, method, flags, given);
+    });
   },
   update(parent, resource, method) {
     const command = parent

@@ -70,7 +70,8 @@ async function fetchRedirectUri(flags: ApiFlags): Promise<RedirectUri | undefine
 
 // `get`, `create`, `update` and `delete`
 
-type OneFlags = CommonFlags & FlagValues;
+/** The flags of a command about one resource. */
+export type OneFlags = CommonFlags & FlagValues;
 
 /** Prints one resource. */
 export async function runGet(
@@ -95,19 +96,29 @@ export async function runCreate(
   const { request } = await buildRequest(method.input, flags, given, field);
   await withSession(given, async (session) => {
     await session.names.resolve(method, request);
-    const namesakes = resource.warnsOfNamesakes
-      ? await findNamesakes(session, resource, { method, request, created: field })
-      : [];
-    await printResponse(resource, session, method, request, given);
-    if (namesakes.length > 0) {
-      const others =
-        namesakes.length === 1 ? `another ${resource.singular} here has` : `${namesakes.length} others here have`;
-      const text = `${others} the same name: ${namesakes.join(", ")}; commands need the uid in place of a name of several`;
-      process.stderr.write(`arbor: warning: ${escapeControls(text)}\n`);
-    }
+    await createWarning(session, resource, { method, request, created: field }, () =>
+      printResponse(resource, session, method, request, given),
+    );
   });
 }
 
+/** Creates a resource by `work`, and says which others in its parent have the name already. */
+export async function createWarning(
+  session: Session,
+  resource: ResourceCommand,
+  creation: Creation,
+  work: () => Promise<void>,
+): Promise<void> {
+  const namesakes = resource.warnsOfNamesakes ? await findNamesakes(session, resource, creation) : [];
+  await work();
+  if (namesakes.length === 0) return;
+  const others =
+    namesakes.length === 1 ? `another ${resource.singular} here has` : `${namesakes.length} others here have`;
+  const text = `${others} the same name: ${namesakes.join(", ")}; commands need the uid in place of a name of several`;
+  process.stderr.write(`arbor: warning: ${escapeControls(text)}\n`);
+}
+
+/** A request that creates a resource, with uids in place of names. */
 interface Creation {
   readonly method: DescMethodUnary;
   readonly request: Message;
@@ -291,7 +302,7 @@ function getFieldByName(desc: DescMessage, name: string): DescField {
 }
 
 /** A line of the table of one resource: the path of a field, and its value. */
-type DetailRow = readonly [field: string, value: string];
+export type DetailRow = readonly [field: string, value: string];
 
 /** Builds the lines of the fields that are not empty. A list has a line for each element. */
 export function toDetailRows(desc: DescMessage, json: JsonObject): DetailRow[] {
