@@ -60,10 +60,10 @@ const checks: Readonly<Record<string, string | undefined>> = {
   "iam/roles/role-v2beta1.ts": "capabilities of the role",
   "issuer/auth-v1.ts": "whose token must not be limited",
   "issuer/sessions-v1.ts": "whose token must not be limited",
+  "registry/overlays/overlay-binding.ts": "`registry.overlays.list` at the overlay",
   "registry/repos/repo-source.ts": "able to pull from it",
   // A readme is left out of what is shown.
   "registry/repos/repo-v1.ts": undefined,
-  "registry/services.ts": "or at any group",
   "vulnerabilities/advisories/advisory-changes.ts": "advisories.approve",
 };
 

@@ -66,7 +66,7 @@ const withoutName: readonly KindName[] = [
   "overlayBindings",
 ];
 /** Columns with few values that lists are filtered by. Those of advisories and `updatedSince` have filters of their own. */
-const filtered: Readonly<Record<KindName, readonly string[]>> = {
+const filtered: Readonly<Partial<Record<KindName, readonly string[]>>> = {
   groups: ["kind"],
   identities: ["relation"],
   roles: ["description"],
@@ -79,7 +79,6 @@ const filtered: Readonly<Record<KindName, readonly string[]>> = {
   tags: ["digest", "updatedSince"],
   advisories: ["artifactNames", "componentNames", "aliases", "artifactTypes", "latestEventType", "query"],
   subscriptions: ["sink"],
-  overlays: ["name"],
   overlayBindings: ["overlayUid"],
 };
 /** With these bounds a few advisories are many. */
@@ -206,8 +205,9 @@ export class OracleWorld {
 
   chooseEquals(kind: KindName): Readonly<Record<string, string | number>> | undefined {
     const random = this.#random;
-    if (this.#of(kind).size === 0) return undefined;
-    const name = random.pick(filtered[kind]);
+    const columns = filtered[kind];
+    if (columns === undefined || this.#of(kind).size === 0) return undefined;
+    const name = random.pick(columns);
     const row = this.#pick(kind);
     if (name === "updatedSince") return { updatedSince: row.updateTimeMs as number };
     if (name === "query") return { query: random.pick(["%art%", "%alias-1%", "%t-0%", "%nowhere%"]) };

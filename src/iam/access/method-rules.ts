@@ -24,8 +24,10 @@ import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/i
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { OverlayBindingsService } from "#gen/chainguard/platform/registry/v2beta1/overlay_bindings_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { Vulnerabilities } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
+import { VersionsService } from "#gen/chainguard/platform/versions/v2beta1/versions_pb.js";
 import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 
 /** A rule, and the methods that have it: those of version 2beta1 stand for version 2 as well. */
@@ -80,6 +82,10 @@ export const methodRules: readonly MethodRule[] = [
       Registry.method.createRepo,
       Registry.method.updateRepo,
     ],
+  },
+  {
+    rule: "the caller needs `registry.overlays.list` at the overlay that it names",
+    methods: [OverlayBindingsService.method.createOverlayBinding],
   },
   {
     rule: "a review, which is any state but PENDING, needs `advisories.approve`",
@@ -152,6 +158,7 @@ export const methodRules: readonly MethodRule[] = [
       Vulnerabilities.method.getRawVulnReport,
       Vulnerabilities.method.listVulnCountReports,
       Vulnerabilities.method.listCumulativeVulnCountReports,
+      VersionsService.method.getProject,
     ],
   },
   {

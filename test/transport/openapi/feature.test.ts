@@ -137,7 +137,7 @@ test("a body may be a list, and an answer a part of one", () => {
     type: "array",
     items: { type: "string" },
   });
-  assert.deepEqual(bodyOf("FeatureService_SetTags")?.["application/json"]?.example, ["tags"]);
+  assert.deepEqual(bodyOf("FeatureService_SetTags")?.["application/json"]?.example, ["latest"]);
   assert.deepEqual(responseOf("FeatureService_GetLabels")?.["application/json"]?.schema, {
     type: "object",
     additionalProperties: { type: "string" },
