@@ -240,7 +240,18 @@ async function createRegistry(call, { engineering, operations }) {
   await tag(app.uid, { name: "latest", digest: digest("2e") });
   await tag(app.uid, { name: "sha256-1f.sig", digest: digest("3d") });
   await tag(app.uid, { name: "1.0-20260131", digest: digest("1f") });
+  await tag(app.uid, { name: "1.1_git20260131", digest: digest("1f") });
+  await tag(app.uid, { name: "1.1_git20260131-r0", digest: digest("1f") });
   await call("POST", `/registry/v1/tags/${old.id}`, { name: "next", deprecated: true });
+  await call("POST", `/registry/v2beta1/overlays/${engineering}`, {
+    name: "debugging",
+    config: { contents: { packages: ["strace"] }, guardedEntrypoint: true, preflight: [{ tcp: "db:5432" }] },
+  });
+  const tools = await call("POST", `/registry/v2beta1/repos/${engineering}`, { name: "bound" });
+  const bind = (tagSelector) =>
+    call("POST", `/registry/v2beta1/overlayBindings/${tools.uid}`, { overlay: "debugging", tagSelector });
+  await bind({ kind: "KIND_EXACT", tags: ["1.0", "latest"] });
+  await bind({ kind: "KIND_VARIANT", variantType: "VARIANT_TYPE_DEV" });
   const lost = await tag(app.uid, { name: "gone", digest: digest("4c") });
   await call("DELETE", `/registry/v2beta1/tags/${lost.uid}`);
 }

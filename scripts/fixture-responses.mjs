@@ -18,6 +18,8 @@ const LISTS = [
   ["/events/v2beta1/subscriptions", "subscriptions"],
   ["/registry/v2beta1/repos", "repos"],
   ["/registry/v2beta1/tags", "tags"],
+  ["/registry/v2beta1/overlays", "overlays"],
+  ["/registry/v2beta1/overlayBindings", "overlayBindings"],
   ["/vulnerabilities/v2beta1/advisories", "advisories"],
 ];
 
@@ -82,6 +84,7 @@ export async function readAnswers(get, root, guest) {
     `/registry/v2beta1/repos?${PAGE}&name=app`,
     `/registry/v2beta1/repos/${app}/readme`,
     `/registry/v2beta1/tags?${PAGE}&include_referrers=true&include_dates=true&order_by=updated_at%20desc`,
+    `/registry/v2beta1/tags?${PAGE}&include_epochs=true&include_vcs_snapshots=true`,
     `/registry/v1/repotagssummary/${app}`,
     `/registry/v1/repocountbysource/${app}`,
     `/registry/v1/tags/${latest}/history`,

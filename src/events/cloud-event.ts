@@ -240,8 +240,6 @@ function formatSubject(type: string, subjectUid: string, members: readonly strin
 function groupOf(type: string, uid: string): string {
   if (/\.(?:group\.(?:created|updated)|account_associations\.\w+|terms\.accepted|registered)\.v1$/.test(type))
     return uid;
-  if (/\.registry\.(?:tag\.\w+\.v1|push\.v1)$/.test(type)) return rootOf(uid);
-  const parent = parentOf(uid) ?? "";
-  // A binding lies below a repo, which is no group.
-  return /\.registry\.overlay_binding\.\w+\.v1$/.test(type) ? (parentOf(parent) ?? "") : parent;
+  if (/\.registry\.(?:(?:tag|overlay|overlay_binding)\.\w+\.v1|push\.v1)$/.test(type)) return rootOf(uid);
+  return parentOf(uid) ?? "";
 }
