@@ -2,6 +2,7 @@
 import { putRow, selectRows } from "./rows.js";
 import { TransactionPart } from "./statement.js";
 import type { JobRow } from "./tables/tables.js";
+import { isOlder, OLDEST_VERSION, VERSION } from "./version.js";
 
 const findSetting = selectRows("settings", ["name"]);
 const putSetting = putRow("settings", "name");
@@ -17,6 +18,14 @@ export class Settings extends TransactionPart {
 
   put(name: string, value: string): Promise<void> {
     return this.run(putSetting, { name, value });
+  }
+
+  /** Whether a server of a version before `version` may still use the database; `arbor migrate --contract` ends that. */
+  async admitsOlderThan(version: string): Promise<boolean> {
+    const oldest = await this.find(OLDEST_VERSION);
+    // What the next release brings has its version before this one has.
+    const first = isOlder(VERSION, version) ? VERSION : version;
+    return oldest === undefined || isOlder(oldest, first);
   }
 }
 
