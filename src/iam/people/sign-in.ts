@@ -12,7 +12,7 @@ import { identityProviderKind } from "../../store/iam/identity-providers.js";
 import type { Tx } from "../../store/transaction.js";
 import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
-import { insertBinding } from "../role-bindings/create-binding.js";
+import { ensureAccepted } from "../role-bindings/create-binding.js";
 import { acceptInvite, type Invitee, type InvitePreview, previewInvite, requireInvite } from "./accept-invite.js";
 import { findOwnerInvite } from "./owner-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
@@ -71,7 +71,7 @@ export async function signIn(
     person = await register(tx, asserted, nowMs);
     if (provider !== undefined) {
       const grant = { identityUid: person.uid, roleUid: provider.defaultRole };
-      await insertBinding(tx, provider.groupUid, grant, context, { accepted: true });
+      await ensureAccepted(tx, provider.groupUid, grant, context);
       await acceptBindingsAt(tx, person.uid, provider.groupUid);
     }
   } else {
