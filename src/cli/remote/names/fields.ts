@@ -22,6 +22,7 @@ const services: Readonly<Record<string, ServiceKinds>> = {
   Advisories: serviceOf("advisory"),
   Registry: serviceOf("repo"),
   TokensService: serviceOf("identity"),
+  TemporaryBindingsService: serviceOf("role binding"),
   BindingsService: { resource: "own role binding", parents: [] },
 };
 
