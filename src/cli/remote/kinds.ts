@@ -31,6 +31,8 @@ interface KindRow {
   readonly warnsOfNamesakes?: true;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
+  /** Whether `create` has `--expires`, and tables show when each ends. */
+  readonly mayEnd?: true;
 }
 
 /** The command of a method that is none of the verbs. */
@@ -155,6 +157,7 @@ const rows = [
         columns: roleBindingColumns,
       },
     ],
+    mayEnd: true,
   },
   {
     kind: "identity provider",

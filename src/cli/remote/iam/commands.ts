@@ -20,6 +20,7 @@ import { listFilters } from "./filters.js";
 import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
 import { iamResources } from "./resources.js";
 import { addRevokeTokens } from "./revoke-tokens-command.js";
+import { addSetEnd } from "./set-binding-end-command.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
@@ -36,6 +37,8 @@ export function addIamCommands(arbor: Command): void {
   if (identities === undefined) return;
   addTestClaims(identities);
   addRevokeTokens(identities);
+  const roleBindings = iam.commands.find((command) => command.name() === "role-bindings");
+  if (roleBindings !== undefined) addSetEnd(roleBindings);
 }
 
 /** Adds a command for each resource, with a subcommand for each of its methods. */
@@ -79,6 +82,9 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     const field = findResourceField(resource, method);
     addFieldFlags(command, method, { resource: field, writing: true });
     if (field !== undefined) addFileFlag(command);
+    if (resource.mayEnd) {
+      command.option("--expires <time>", "when it ends: a time such as 2026-01-31T12:00:00Z, or a duration such as 8h");
+    }
     return addCommonFlags(command).action(async (given) =>
       (await import("./run.js")).runCreate(resource, method, fieldFlagsOf(command), given),
     );

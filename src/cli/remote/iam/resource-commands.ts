@@ -25,6 +25,8 @@ export interface ResourceCommand {
   readonly warnsOfNamesakes?: true;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
+  /** Whether `create` has `--expires`, and tables show when each ends. */
+  readonly mayEnd?: true;
 }
 
 /** The command of a method that is none of the verbs. */

@@ -45,7 +45,11 @@ export async function runList(
     const { hasRedirectUri } = resource;
     const asTable = hasRedirectUri && isTable(given.output) && given.columns === undefined;
     const redirectUri = asTable ? await fetchRedirectUri(given) : undefined;
-    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : columns;
+    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : [...columns];
+    if (resource.mayEnd && isTable(given.output) && given.columns === undefined) {
+      const ends = await (await import("./binding-ends.js")).readEndColumn(session.call);
+      if (ends !== undefined) all.push(ends);
+    }
     await printPages({ method, columns: all }, request, given, session);
   });
 }
@@ -98,7 +102,10 @@ export async function runCreate(
     const namesakes = resource.warnsOfNamesakes
       ? await findNamesakes(session, resource, { method, request, created: field })
       : [];
-    await printResponse(resource, session, method, request, given);
+    if (typeof given.expires === "string") {
+      const temporary = (await import("./binding-ends.js")).toTemporary(request, given.expires);
+      await printResponse(resource, session, temporary.method, temporary.request, given);
+    } else await printResponse(resource, session, method, request, given);
     if (namesakes.length > 0) {
       const others =
         namesakes.length === 1 ? `another ${resource.singular} here has` : `${namesakes.length} others here have`;
