@@ -13,8 +13,10 @@ const testsIn = (folder) =>
   readdirSync(folder)
     .filter((name) => name.endsWith(".test.ts"))
     .map((name) => join(folder, name));
+// Other tests whose subject depends on the database.
+const others = ["test/iam/temporary-bindings.test.ts"];
 const published = testsIn("test/contract").filter((name) => name.includes("published-"));
-const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
+const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published, ...others];
 const outputOf = buildTests();
 const shards = writeShards(files, PROCESSES, outputOf);
 const wrapper = [process.execPath, "scripts/with-pg.mjs"];

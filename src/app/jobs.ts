@@ -3,18 +3,22 @@ import { createRetention } from "../audit/retention.js";
 import { createSealer, type SealerDeps } from "../audit/sealer.js";
 import type { Settings } from "../config/config.js";
 import { deleteMarked } from "../iam/identities/deletion.js";
+import { deleteAllEnded } from "../iam/role-bindings/ended-bindings.js";
 import type { Job } from "../jobs/jobs.js";
+import type { Ids } from "../kernel/ids.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
 import { identityKind } from "../store/iam/identities.js";
+import { roleBindingKind } from "../store/iam/role-bindings.js";
 import type { Store } from "../store/store.js";
 import type { ServiceCounts } from "./metrics.js";
 
 export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "clock" | "onProblem"> {
+  readonly ids: Ids;
   readonly settings: Settings;
   readonly counts: Pick<ServiceCounts, "stoppedChains">;
 }
 
-export function createServiceJobs({ settings, counts, ...deps }: ServiceJobsDeps): Job[] {
+export function createServiceJobs({ settings, counts, ids, ...deps }: ServiceJobsDeps): Job[] {
   const { store, clock } = deps;
   const onStopped = (chains: number) => {
     counts.stoppedChains = chains;
@@ -24,7 +28,8 @@ export function createServiceJobs({ settings, counts, ...deps }: ServiceJobsDeps
     const retentionMs = settings.auditRetention * 1_000;
     jobs.push(createRetention({ ...deps, retentionMs }));
   }
-  return [...jobs, createEventSweep(clock), createIdentityDeletion(store)];
+  const sweeps = [createEventSweep(clock), createEndedBindingSweep({ store, clock, ids })];
+  return [...jobs, ...sweeps, createIdentityDeletion(store)];
 }
 
 export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
@@ -56,5 +61,26 @@ function createIdentityDeletion({ read }: Pick<Store, "read">): Job {
     intervalMs: DELETION_MS,
     hasWork: async () => (await read((tx) => tx.table(identityKind).findMarked(1))).length > 0,
     run: ({ write, signal }) => deleteMarked({ read, write }, () => signal.aborted),
+  };
+}
+
+/** How often this job looks for role bindings that have ended, in milliseconds. */
+const ENDED_MS = 5_000;
+
+/**
+ * Creates the job that deletes role bindings that have ended. A clock that is ahead does not decide alone what has ended.
+ * Unlike other sweeps it does not pause after a jump of the clock: rights that have ended must not come back.
+ */
+function createEndedBindingSweep({ store, clock, ids }: Pick<ServiceJobsDeps, "store" | "clock" | "ids">): Job {
+  const readNowMs = () => store.read(async (tx) => Math.min(clock(), await tx.jobs.nowMs()));
+  return {
+    name: "ended-bindings",
+    problem: "role bindings that have ended could not be deleted",
+    intervalMs: ENDED_MS,
+    async hasWork() {
+      const nowMs = await readNowMs();
+      return (await store.read((tx) => tx.table(roleBindingKind).findEnded(nowMs, 1))).length > 0;
+    },
+    run: ({ write, signal }) => deleteAllEnded({ write }, { ids, readNowMs, isStopped: () => signal.aborted }),
   };
 }

@@ -6,7 +6,7 @@ import type { Clock } from "../kernel/time.js";
 import { rootOf } from "../kernel/uidp.js";
 import { isExpired } from "../pipeline/auth/api-token.js";
 import { authorize } from "../pipeline/auth/authorize.js";
-import type { Caller } from "../pipeline/auth/caller.js";
+import { type Caller, earlierOf } from "../pipeline/auth/caller.js";
 import type { StreamCall } from "../pipeline/call.js";
 import { readCapabilities } from "../pipeline/method-table.js";
 import type { AuditEventRow } from "../store/audit/events.js";
@@ -64,14 +64,25 @@ export async function* followEvents<E>(
   try {
     await reader.begin(gone);
     yield {};
+    let endMs = call.caller.firstEndMs;
     while (!call.signal.aborted) {
-      const rows = await reader.next(HEARTBEAT_MS, gone);
+      // When a right ends, the stream looks at once whether it goes on.
+      const waitMs = endMs === null ? HEARTBEAT_MS : Math.min(HEARTBEAT_MS, Math.max(0, endMs - clock()));
+      const rows = await reader.next(waitMs, gone);
       if (stopping.aborted) throw unavailable("the service stops", 1_000);
       if (isExpired(principal, clock())) throw tokenExpired();
       let left = rows;
       do {
-        const some = takeSmall(left);
-        const events = await store.read(async (tx) => show(tx, some, await authorize(guard, principal, request, tx)));
+        const some = endMs === null ? takeSmall(left) : left.slice(0, 1);
+        const events = await store.read(async (tx) => {
+          const caller = await authorize(guard, principal, request, tx);
+          call.everywhereEndMs = null;
+          const shown = await show(tx, some, caller);
+          endMs = earlierOf(caller.firstEndMs, call.everywhereEndMs);
+          return shown;
+        });
+        // A reader may take its time between two events, and rights may end meanwhile: each is authorized by itself.
+        if (endMs !== null && some.length > 1) continue;
         if (events.length === 0) yield {};
         for (const event of events) yield { event };
         left = left.slice(some.length);

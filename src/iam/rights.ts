@@ -1,4 +1,5 @@
-// The rules against privilege escalation (docs/security.md): callers grant only rights that they hold.
+// The rules against privilege escalation (docs/security.md): callers grant only rights that they hold, and for no longer than
+// they hold them.
 import { hasOption } from "@bufbuild/protobuf";
 import { Capability, CapabilitySchema, internal_only } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { type CapabilitySet, hasBit, includesSet } from "../kernel/capability-set.js";
@@ -6,7 +7,7 @@ import { type ApiError, failedPrecondition, notPermitted, permissionDenied } fro
 import { builtinRoleUid } from "../kernel/ids.js";
 import { rootOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
-import type { Caller } from "../pipeline/auth/caller.js";
+import type { Caller, Grant } from "../pipeline/auth/caller.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import { roleBindingKind } from "../store/iam/role-bindings.js";
 import type { RoleRow } from "../store/iam/roles.js";
@@ -26,8 +27,8 @@ const internalOnly = CapabilitySchema.values
   .map((value) => bitOf(value.number));
 
 /**
- * Makes sure that the caller holds all of `rights` at `group` and may pass them on. What it holds by operator roles
- * is for itself alone.
+ * Makes sure that the caller holds all of `rights` at `group` for ever and may pass them on. What it holds by operator
+ * roles is for itself alone.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -44,18 +45,23 @@ function lacksRights(group: string): ApiError {
   return permissionDenied(`granting rights at ${group} that the caller lacks there`);
 }
 
-function transferableRightsAt(caller: Caller, group: string): CapabilitySet {
-  return caller.rightsByRoles(group, (roleUid) => !isOperatorRole(roleUid));
+// Rights that end do not count: what the caller does with them must not outlast them. A right that itself ends at `endMs`
+// may rest on those that end no earlier.
+function transferableRightsAt(caller: Caller, group: string, endMs: number | null = null): CapabilitySet {
+  const lasts = ({ endTimeMs }: Grant) => endTimeMs === null || (endMs !== null && endMs <= endTimeMs);
+  return caller.rightsBy(group, (grant) => !isOperatorRole(grant.roleUid) && lasts(grant));
 }
 
 /**
  * Makes sure that the caller may bind `role` at `group`: it holds all capabilities of the role, of a built-in one those
  * of {@link findRightsToGrant}, or it owns the group and owners may grant the role. Nobody may bind an operator role.
  *
+ * @param endMs when what is granted ends, in epoch milliseconds: rights that the caller has until then count as well; null
+ * for what does not end by itself
  * @throws ApiError PERMISSION_DENIED
  */
-export function requireGrantable(caller: Caller, role: GrantedRole, group: string): void {
-  if (!mayGrant(transferableRightsAt(caller, group), role)) throw lacksRights(group);
+export function requireGrantable(caller: Caller, role: GrantedRole, group: string, endMs: number | null = null): void {
+  if (!mayGrant(transferableRightsAt(caller, group, endMs), role)) throw lacksRights(group);
 }
 
 type GrantedRole = Pick<RoleRow, "uid" | "capabilities">;
@@ -78,7 +84,7 @@ export function requireNotOperatorRole(roleUid: string, action: string): void {
 }
 
 /**
- * Makes sure that the caller holds the rights of an owner of `group`.
+ * Makes sure that the caller holds the rights of an owner of `group` for ever.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -93,8 +99,8 @@ export function requireOwnersRights(caller: Caller, group: string): void {
 const MAX_COMPARED = 1_000;
 
 /**
- * Makes sure that the caller holds all rights of an identity, at each group where the identity holds them.
- * Somebody who changes how an identity is assumed could otherwise gain its rights.
+ * Makes sure that the caller holds all rights of an identity for ever, at each group where the identity holds them, also
+ * those that end: they may be extended. Somebody who changes how an identity is assumed could otherwise gain its rights.
  *
  * @throws ApiError PERMISSION_DENIED, FAILED_PRECONDITION for an identity with more bindings than can be compared,
  * where the caller does not hold its rights in the whole organisation.
@@ -133,7 +139,7 @@ async function requireRightsByGroup(
 }
 
 /**
- * Makes sure that the organisation of `uid` still has an owner that exists.
+ * Makes sure that the organisation of `uid` still has an owner that exists, by a binding that does not end.
  *
  * @param exceptProvider a provider whose people do not count
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED

@@ -6,10 +6,11 @@ import { createOperations } from "../pipeline/operations.js";
 import type { ResourceDeps } from "../pipeline/resource/read.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
 import { tokensV1 } from "./identities/tokens-v1.js";
+import { temporaryBindingsV1 } from "./role-bindings/temporary-bindings-v1.js";
 
-export function createIamServices(deps: Pick<ResourceDeps, "listResources">): ServedService[] {
+export function createIamServices(deps: Pick<ResourceDeps, "listResources" | "ids">): ServedService[] {
   const ping = pingV2beta1();
-  return [ping, pingV1(ping), bindingsV1(deps), tokensV1()];
+  return [ping, pingV1(ping), bindingsV1(deps), temporaryBindingsV1(deps), tokensV1()];
 }
 
 /** Creates PingService. */

@@ -32,6 +32,9 @@ export interface CallEnd {
    */
   race<T>(work: () => Promise<T>): Promise<T>;
 
+  /** Ends the call at a time, in epoch milliseconds, for a reason of the caller's rights. */
+  endAt(timeMs: number, reason: ApiError): void;
+
   /** Stops watching. */
   close(): void;
 }
@@ -48,6 +51,7 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
   const gone = call.inbound.signal?.();
   let timer: NodeJS.Timeout | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
+  let rightsTimer: NodeJS.Timeout | undefined;
   let interrupt: ((reason: Error) => void) | undefined;
   let ended: Error | undefined;
   let isWorking = false;
@@ -70,6 +74,13 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
     else timer = setTimeout(arm, Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
   }
 
+  function endAt(timeMs: number, reason: ApiError): void {
+    if (ended !== undefined) return;
+    const leftMs = timeMs - clock();
+    if (leftMs <= 0) end(reason);
+    else rightsTimer = setTimeout(() => endAt(timeMs, reason), Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
+  }
+
   // Armed only while work runs, so that a caller that reads slowly gets the rest.
   function armIdle(): void {
     clearTimeout(idleTimer);
@@ -80,6 +91,7 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
   function close(): void {
     clearTimeout(timer);
     clearTimeout(idleTimer);
+    clearTimeout(rightsTimer);
     stopping?.removeEventListener("abort", armIdle);
     gone?.removeEventListener("abort", onGone);
     controller.abort();
@@ -96,6 +108,7 @@ export function watchEnd(call: CallContext, clock: Clock, stopping?: AbortSignal
     get reason() {
       return ended;
     },
+    endAt,
     close,
     race(work) {
       if (ended !== undefined) return Promise.reject(ended);

@@ -73,6 +73,9 @@ export abstract class CallContext implements HandlerContext {
   /** Whether its preparation has changed something, which the audit log must show also where the call fails. */
   hasChanged = false;
 
+  /** When the first of the rights ends that {@link callerEverywhere} has read, in epoch milliseconds; null: never. */
+  everywhereEndMs: number | null = null;
+
   /** What the call is about to create; undefined where it has counted nothing. */
   reservation: Reservation | undefined;
 
@@ -103,7 +106,9 @@ export abstract class CallContext implements HandlerContext {
    */
   async callerEverywhere(tx: Tx): Promise<Caller> {
     const { principal, uid } = this.caller;
-    return this.caller.withGrants(await addMappedGrants(principal, tx.access.findAllGrants(uid), tx));
+    const caller = this.caller.withGrants(await addMappedGrants(principal, tx.access.findAllGrants(uid), tx));
+    this.everywhereEndMs = caller.firstEndMs;
+    return caller;
   }
 
   /** Appears in log lines, audit rows and errors: the caller's `x-request-id` if well formed, otherwise random. */

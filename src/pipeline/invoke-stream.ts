@@ -1,12 +1,12 @@
 // The pipeline of methods that stream their responses. One unit of work authorizes
 // the call; the stream itself, which may last for days, runs outside any transaction.
 import type { Message } from "@bufbuild/protobuf";
-import { connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import { connectErrorFrom, deadlineExceeded, permissionDenied } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
-import { authorize, maskNotFound } from "./auth/authorize.js";
+import { authorize, formatCapabilities, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";
-import { watchEnd } from "./call-end.js";
+import { type CallEnd, watchEnd } from "./call-end.js";
 import { authorizeMounted, toMountedError } from "./invoke-mounted.js";
 import type { InputStreamEntry, StreamEntry } from "./method-table.js";
 import { type InvokeDeps, readTraced, toCallError } from "./unit-of-work.js";
@@ -39,6 +39,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     try {
       const caller = await end.race(() => authorizeCall(method, call, principal, request));
       call.begin(caller, principal, end.signal);
+      endWithRights(end, method, caller, request);
       try {
         // Front ends make sure that the request is what the method takes.
         const messages = method.handler(request as never, call)[Symbol.asyncIterator]();
@@ -63,6 +64,19 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
       release?.();
     }
   };
+
+  // The handlers of mounted methods do not look again at the rights of their callers.
+  function endWithRights(
+    end: CallEnd,
+    { auth, mounted }: StreamEntry | InputStreamEntry,
+    caller: Caller | undefined,
+    request: Message | AsyncIterable<Message>,
+  ): void {
+    if (mounted === undefined || auth.mode !== "guarded" || auth.scope === undefined || caller === undefined) return;
+    const scope = auth.scope.of(request as Message);
+    const endMs = caller.endOf(auth.capabilities, scope);
+    if (endMs !== null) end.endAt(endMs, permissionDenied(`${formatCapabilities(auth.capabilities)} at ${scope}`));
+  }
 
   async function authorizeCall(
     method: StreamEntry | InputStreamEntry,

@@ -20,14 +20,12 @@ export class Settings extends TransactionPart {
     return this.run(putSetting, { name, value });
   }
 
-  /**
-   * Whether versions before this one may open the database. They do, until the contract phase of an upgrade has run.
-   *
-   * @param version one that is not released yet counts as the version of this software
-   */
-  async admitsVersionsBefore(version: string): Promise<boolean> {
+  /** Whether a server of a version before `version` may still use the database; `arbor migrate --contract` ends that. */
+  async admitsOlderThan(version: string): Promise<boolean> {
     const oldest = await this.find(OLDEST_VERSION);
-    return oldest === undefined || isOlder(oldest, isOlder(VERSION, version) ? VERSION : version);
+    // What the next release brings has its version before this one has.
+    const first = isOlder(VERSION, version) ? VERSION : version;
+    return oldest === undefined || isOlder(oldest, first);
   }
 }
 

@@ -51,6 +51,8 @@ export interface Executor {
   ): Promise<T>;
   /** The time of the database in epoch milliseconds; on SQLite, of the process. */
   nowMs(): Promise<number>;
+  /** The time of this process in epoch milliseconds, by the clock of the service: rights end by it. */
+  clockMs(): number;
   /**
    * Yields to the event loop when this transaction has run for some milliseconds. Work whose duration
    * depends on how much is stored awaits it between its statements. Writers on SQLite never yield,

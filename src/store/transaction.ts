@@ -74,6 +74,10 @@ export class Transaction implements Executor {
     return this.#connection.nowMs();
   }
 
+  clockMs(): number {
+    return this.#connection.clockMs();
+  }
+
   pause(atOnce?: boolean): Promise<void> | undefined {
     if (!this.#open) throw useAfterEndError();
     return this.#connection.pause?.(atOnce);

@@ -442,7 +442,7 @@ async function startRun(platform: OpenedPlatform, random: ReturnType<typeof crea
           await ask("ListAccess", caller, { identity: person, pageSize: 200 }),
           await ask("ListAccess", caller, { identity: person, group: drawnGroup, pageSize: 200 }),
         ],
-        (key, value) => (key === "nextPageToken" ? value !== "" : value),
+        (key, value) => (key === "nextPageToken" ? value !== "" : typeof value === "bigint" ? String(value) : value),
       );
     const drawnGroup = drawGroup(person);
     const before = await answers();

@@ -57,6 +57,7 @@ const checks: Readonly<Record<string, string | undefined>> = {
   "iam/people/pending-bindings.ts": "whose token must not be limited",
   "iam/role-bindings/create-binding.ts": "all that the role grants",
   "iam/role-bindings/role-binding-v2beta1.ts": "by the operator only",
+  "iam/role-bindings/temporary-bindings-v1.ts": "until then",
   "iam/roles/role-v2beta1.ts": "capabilities of the role",
   "issuer/auth-v1.ts": "whose token must not be limited",
   "issuer/sessions-v1.ts": "whose token must not be limited",

@@ -138,10 +138,12 @@ export async function createWorld(store: Store, random: Random, needed: readonly
 
   async function bind(tx: Tx, binding: ModelBinding): Promise<void> {
     const { identity, role, group, origin, pending } = binding;
-    if (await tx.table(roleBindingKind).findSame(group, identity, role)) return;
+    if (await tx.table(roleBindingKind).findStoredSame(group, identity, role)) return;
     const uid = newUid(group);
-    world.bindings.set(uid, binding);
-    const values = { automatic: origin === "created", accepted: origin === "joined", pending };
+    // Those that have ended are nothing to the model, and those that will end are as all others.
+    const endTimeMs = identity !== auditor.identity && chance(0.2) ? pick([1, 9_000_000_000_000]) : null;
+    if (endTimeMs !== 1) world.bindings.set(uid, binding);
+    const values = { automatic: origin === "created", accepted: origin === "joined", pending, endTimeMs };
     await tx.table(roleBindingKind).insert(bindingRow(uid, identity, role, values));
   }
 

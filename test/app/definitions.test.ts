@@ -144,6 +144,7 @@ function openPlanted(t: TestContext): Transaction {
     counterSlots: 1,
     changedRows: 0,
     nowMs: async () => 0,
+    clockMs: () => 0,
     async rows<Params extends object, Row, T>(one: Statement<Params, Row>, params: Params, take?: Take<Row, T>) {
       const query = one.build(createQueries(db) as unknown as Sql, plantedSchema);
       const rows = prepareNative(db, query, () => {})(params) as Row[];

@@ -270,7 +270,15 @@ function testVersion({ name: versionName, steps, methods }: (typeof versions)[nu
       await world.write((tx) =>
         tx.table(roleBindingKind).insert({
           ...{ uid: randomIds.newUid(groupUid), groupUid, identityUid: elsewhere.uid, roleUid },
-          ...{ automatic: false, accepted: true, managedByUid: null, pending: false, createTimeMs: 1, updateTimeMs: 1 },
+          ...{
+            automatic: false,
+            accepted: true,
+            managedByUid: null,
+            endTimeMs: null,
+            pending: false,
+            createTimeMs: 1,
+            updateTimeMs: 1,
+          },
         }),
       );
       const bodies = (await listEvents(world.url, elsewhere.token, world.root)).filter(({ body }) => {

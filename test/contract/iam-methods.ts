@@ -110,6 +110,7 @@ const subjects: readonly (readonly [RegExp, keyof Placed])[] = [
   [/^Advisories\.(Create|List)AdvisoryEvents?$/, "advisory"],
   [/\.(Create|BatchCreate)|^Terms|RequestGroupAccess$/, "group"],
   [/^GroupAccountAssociations\./, "accountAssociation"],
+  [/^TemporaryBindingsService\.SetBindingEnd$/, "roleBinding"],
   [/^TokensService\.RevokeTokens$/, "identity"],
   [/^TokensService\.RevokePersonTokens$/, "identityProvider"],
   [/^TrustService\.[GS]etConditions$/, "identity"],

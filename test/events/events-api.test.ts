@@ -4,11 +4,13 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { after, before, describe, it } from "node:test";
 import { EventsService } from "#gen/arbor/events/v1/events_pb.js";
+import { randomIds } from "../../src/kernel/ids.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import type { EventDeliveryRow } from "../../src/store/tables/events.js";
 import { type RawClient, rawClients, requestOf } from "../contract/iam-clients.js";
 import { type Rest, type RestResponse, restAs } from "../contract/rest.js";
 import { type IamWorld, startIamWorld } from "../iam/iam-world.js";
+import { waitUntil } from "../support/wait-until.js";
 
 const LIST = "subscriptions.list";
 const CREATE = "subscriptions.create";
@@ -255,6 +257,16 @@ describe("the stream of events", () => {
     assert.ok((await lines.next()).value);
     return {
       stop: () => stop.abort(),
+      /** The events until the stream fails, and its error. */
+      async readToEnd() {
+        const events: Shown[] = [];
+        for (;;) {
+          const { value } = await lines.next();
+          const { result, error } = JSON.parse(value) as { result?: { event?: Shown }; error?: { code?: number } };
+          if (result?.event !== undefined) events.push(result.event);
+          if (error !== undefined) return { events, code: error.code };
+        }
+      },
       async next(): Promise<Shown> {
         for (;;) {
           const { value } = await lines.next();
@@ -308,14 +320,27 @@ describe("the stream of events", () => {
 
   const binding = (identityUid: string, roleUid: string, groupUid: string) => ({
     ...{ uid: `${groupUid}/00000000000000ff`, groupUid, identityUid, roleUid },
-    ...{
-      automatic: false,
-      accepted: false,
-      managedByUid: null,
-      pending: false,
-      createTimeMs: 1_000,
-      updateTimeMs: 1_000,
-    },
+    ...{ automatic: false, accepted: false, pending: false, managedByUid: null, endTimeMs: null },
+    ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
+  });
+
+  it("ends with the rights that it rests on, and shows nothing after that", async () => {
+    const { uid, token } = await world.caller(["groups.list"], world.grandchild);
+    const row = { ...binding(uid, await world.role([LIST]), world.root), uid: randomIds.newUid(world.root) };
+    await world.write((tx) => tx.table(roleBindingKind).insert(row));
+    const { readToEnd } = await tail(token);
+    const endTimeMs = Date.now() + 1_000;
+    await world.write((tx) => tx.table(roleBindingKind).setEnd(row.uid, endTimeMs, endTimeMs));
+    await rename(world.grandchild, "before");
+    const read = readToEnd();
+    await waitUntil(() => Date.now() > endTimeMs + 50);
+    await rename(world.grandchild, "after");
+    const { events, code } = await read;
+    assert.equal(code, 7);
+    assert.ok(
+      events.every(({ data }) => !JSON.stringify(data).includes('"after"')),
+      JSON.stringify(events),
+    );
   });
 
   it("shows what lies in its scope and matches its filters", async () => {

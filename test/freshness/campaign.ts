@@ -4,6 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
@@ -36,6 +37,7 @@ const changes = [
   "group deleted",
   "role bound",
   "role binding removed",
+  "role binding ended",
   "tokens revoked",
   "tokens revoked by a command",
   "identity deleted",
@@ -177,6 +179,14 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
       readAs(old),
       ({ status }) => status === 403,
     );
+    const again = { identityUid: row.uid, roleUid: viewer };
+    const ending = String((await must(() => byOwner(urlOf(0))("POST", `/roleBindings/${group}`, again))).json?.uid);
+    await round(
+      "role binding ended",
+      (url) => endBinding(url, ending),
+      readAs(old),
+      ({ status }) => status === 403,
+    );
     const isUnknown = ({ status }: RestResponse) => status === 401;
     if ((cycle + lane) % CYCLES_PER_COMMAND === 0) {
       await round(
@@ -204,6 +214,21 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
       readGroup,
       ({ status }) => status === 404,
     );
+  }
+
+  // Resolves at the end, which must be in the future for the server: a slow one gets more time.
+  async function endBinding(url: string, uid: string): Promise<void> {
+    const rest = restAs(url, ownerToken, "/bindings/v1");
+    for (let tries = 1; ; tries++) {
+      const endMs = clock() + tries * 200;
+      const { status, text } = await rest("POST", `/temporaryBindings/${uid}:setEnd`, {
+        endTime: new Date(endMs).toISOString(),
+      });
+      if (status !== 200 && tries === MAX_TRIES) throw new Error(`a binding could not end: ${status} ${text}`);
+      if (status !== 200) continue;
+      while (clock() < endMs) await sleep(endMs - clock());
+      return;
+    }
   }
 
   async function command(...args: readonly string[]): Promise<string> {

@@ -100,6 +100,7 @@ export async function startIamWorld(settings: Parameters<typeof startHarness>[0]
         automatic: false,
         accepted: false,
         managedByUid: null,
+        endTimeMs: null,
         pending: false,
         ...times,
       };

@@ -51,6 +51,7 @@ interface Facts {
 describe("invoke-stream", () => {
   let store: Store;
   let invokeStream: InvokeStream;
+  let deps: Parameters<typeof createInvokeStream>[0];
   let handler: (request: never, call: StreamCall) => AsyncIterable<object>;
   let started: number;
   let released: number;
@@ -71,12 +72,8 @@ describe("invoke-stream", () => {
       assert.ok(entry.kind === "server_streaming");
       entries.set(entry.desc.name, entry);
     }
-    invokeStream = createInvokeStream({
-      store,
-      clock: Date.now,
-      errorDomain: "iam.test",
-      onInternalError: (error) => internal.push(error),
-    });
+    deps = { store, clock: Date.now, errorDomain: "iam.test", onInternalError: (error) => internal.push(error) };
+    invokeStream = createInvokeStream(deps);
     await store.write(async (tx) => {
       for (const uid of [root, group, foreign]) await tx.table(groupKind).insert(groupRow(uid));
       await tx.table(identityKind).insert(identityRow(member));
@@ -143,6 +140,31 @@ describe("invoke-stream", () => {
     assert.equal(error.findDetails(ErrorInfoSchema)[0]?.domain, "iam.test");
     return error;
   }
+
+  test("a mounted stream ends with the rights of its caller", async () => {
+    const entry = entries.get("Watch");
+    assert.ok(entry);
+    const temporary = rootUid(11);
+    await store.write(async (tx) => {
+      await tx.table(identityKind).insert(identityRow(temporary));
+      const endTimeMs = Date.now() + 60_000;
+      await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 8), temporary, role, { endTimeMs }));
+    });
+    handler = linger;
+    const mounted = { ...entry, mounted: { desc, registry: undefined } };
+    // Its clock is ahead of that of the store, so that the test need not wait for as long.
+    const clock = () => Date.now() + 57_000;
+    const call = new StreamCall(inboundOf({ authorization: temporary }), entry.desc, clock());
+    const messages = createInvokeStream({ ...deps, clock })(
+      mounted,
+      call,
+      principalOf(temporary),
+      create(entry.desc.input, good),
+    );
+    assert.deepEqual(await messages.next(), { done: false, value: { n: 1 } });
+    assert.equal((await failure(messages)).code, Code.PermissionDenied);
+    assert.equal(released, 1);
+  });
 
   test("answers come as the handler makes them, and it is released", async () => {
     assert.deepEqual(await all(start()), [{ n: 1 }, { n: 2 }, { n: 3 }]);

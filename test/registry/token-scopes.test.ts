@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { buildCapabilitySet } from "../../src/iam/roles/capability-names.js";
 import { issueToken } from "../../src/issuer/tokens.js";
-import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
+import { builtinIdentityUid, builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { TokenLimit } from "../../src/kernel/principal.js";
 import { groupKind } from "../../src/store/iam/groups.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
 import { repoKind } from "../../src/store/registry/repos.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { groupRow } from "../support/rows.js";
+import { bindingRow, groupRow } from "../support/rows.js";
 import { askToken } from "./token-kit.js";
 
 let world: ExchangeWorld;
@@ -156,6 +156,7 @@ test("a first push needs the right to create repos, a later one does not", async
     automatic: false,
     accepted: false,
     managedByUid: null,
+    endTimeMs: null,
     pending: false,
   };
   await world.write(async (tx) => {
@@ -212,4 +213,38 @@ test("rejects a request without a service, and a form without a grant type", asy
   const response = await askToken(world.url, { form: { username: "_token", password: pusher.token } });
   assert.equal(response.status, 400);
   assert.match(response.text, /grant_type must be password or refresh_token/);
+});
+
+test("a token expires with the first of the rights that it needs", async () => {
+  const repo = `${world.root}/a`;
+  const nowMs = Date.now();
+  const bind = (identityUid: string, role: string, endTimeMs: number | null) =>
+    world.write((tx) =>
+      tx
+        .table(roleBindingKind)
+        .insert(bindingRow(randomIds.newUid(world.root), identityUid, builtinRoleUid(role), { endTimeMs })),
+    );
+  const lifeOf = async (token: string, ...scopes: string[]) => {
+    const response = await askToken(world.url, {
+      ...{ user: "_token", password: token },
+      parameters: scopes.map((scope) => ["scope", scope] as [string, string]),
+    });
+    assert.equal(response.status, 200, response.text);
+    const { exp, iat } = claimsOf(response.token) as { exp: number; iat: number };
+    assert.equal(JSON.parse(response.text).expires_in, exp - iat);
+    return exp;
+  };
+  const puller = await world.harness.identity({}, world.root);
+  await bind(puller.uid, "registry.pull", nowMs + 120_000);
+  const soon = Math.floor((nowMs + 120_000) / 1000);
+  const [pull, push] = [`repository:${repo}:pull`, `repository:${repo}:push`];
+  assert.equal(await lifeOf(puller.token, pull), soon);
+  // What is not granted, and what rests on a right that does not end, does not shorten it.
+  assert.ok((await lifeOf(puller.token)) > soon + 60);
+  assert.ok((await lifeOf(puller.token, `repository:${world.foreign}/a:pull`)) > soon + 60);
+  await bind(puller.uid, "registry.push", nowMs + 200_000);
+  const later = Math.floor((nowMs + 200_000) / 1000);
+  assert.equal(await lifeOf(puller.token, pull, push), later, "the later of two bindings grants pulls as well");
+  await bind(puller.uid, "owner", null);
+  assert.ok((await lifeOf(puller.token, pull, push)) > later + 30);
 });

@@ -70,7 +70,7 @@ const filtered: Readonly<Partial<Record<KindName, readonly string[]>>> = {
   groups: ["kind"],
   identities: ["relation"],
   roles: ["description"],
-  roleBindings: ["identityUid", "roleUid", "groupUid"],
+  roleBindings: ["identityUid", "roleUid", "groupUid", "endsAfter"],
   identityProviders: ["defaultRole"],
   accountAssociations: ["description"],
   groupInvites: ["roleUid"],
@@ -81,6 +81,8 @@ const filtered: Readonly<Partial<Record<KindName, readonly string[]>>> = {
   subscriptions: ["sink"],
   overlayBindings: ["overlayUid"],
 };
+/** Bindings that end do so later than this test runs. */
+const FAR_MS = 9_000_000_000_000;
 /** With these bounds a few advisories are many. */
 export const fewAdvisories = { examined: 2, compared: 4, texts: 20, candidates: 1 };
 
@@ -210,6 +212,7 @@ export class OracleWorld {
     const name = random.pick(columns);
     const row = this.#pick(kind);
     if (name === "updatedSince") return { updatedSince: row.updateTimeMs as number };
+    if (name === "endsAfter") return { endsAfter: FAR_MS + 1 };
     if (name === "query") return { query: random.pick(["%art%", "%alias-1%", "%t-0%", "%nowhere%"]) };
     if (kind !== "advisories") return { [name]: row[name] as string | number };
     const value = row[advisoryColumns[name] ?? ""];
@@ -220,6 +223,7 @@ export class OracleWorld {
   /** Whether a row passes a filter that {@link chooseEquals} chose. */
   passes(kind: KindName, row: Row, name: string, value: string | number): boolean {
     if (name === "updatedSince") return (row.updateTimeMs as number) >= (value as number);
+    if (name === "endsAfter") return row.endTimeMs !== null && (row.endTimeMs as number) > (value as number);
     if (name === "query") return String(row.searched).includes(String(value).slice(1, -1));
     if (kind !== "advisories") return row[name] === value;
     const found = row[advisoryColumns[name] ?? ""];
@@ -278,6 +282,7 @@ export class OracleWorld {
         return bindingRow(uid, random.chance(0.5) ? unique : this.#pick("identities").uid, role, {
           createTimeMs,
           updateTimeMs,
+          endTimeMs: this.#count % 3 === 0 ? FAR_MS + (this.#count % 4) : null,
         });
       case "identityProviders":
         return {

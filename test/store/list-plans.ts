@@ -86,6 +86,7 @@ function recordedBy(tx: Executor, record: (statement: Statement<object, unknown>
     counterSlots: tx.counterSlots,
     changedRows: tx.changedRows,
     nowMs: () => tx.nowMs(),
+    clockMs: () => tx.clockMs(),
     rows(statement, params) {
       record(statement as Statement<object, unknown>, params);
       return tx.rows(statement, params);

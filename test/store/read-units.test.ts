@@ -23,6 +23,7 @@ function openReader(counts = { open: 0, most: 0 }) {
       },
       changedRows: 0,
       nowMs: async () => 0,
+      clockMs: () => 0,
       control: () => {},
       close() {
         isOpen = false;

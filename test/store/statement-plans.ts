@@ -61,6 +61,7 @@ export async function useFamilies(store: Store): Promise<void> {
       await tx.table(groupInviteKind).findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);
       await tx.table(roleBindingKind).countPending(ROOT, is);
+      await tx.table(roleBindingKind).findEnded(0, 1, is ? ROOT : undefined);
     }
   });
 }

@@ -212,6 +212,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           roleUid: viewer,
           capabilities,
           pending: false,
+          endTimeMs: null,
         };
         assert.deepEqual((await tx.access.findGrantsAt(caller, [root, child])).map(plain), [grant]);
         const none = { ...grant, groupUid: null, roleUid: null, capabilities: null, pending: null };

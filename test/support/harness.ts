@@ -109,6 +109,7 @@ export async function startHarness(
           automatic: false,
           accepted: false,
           managedByUid: null,
+          endTimeMs: null,
           pending: false,
           createTimeMs: clock(),
           updateTimeMs: clock(),

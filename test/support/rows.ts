@@ -85,6 +85,7 @@ export function bindingRow(uid: string, identityUid: string, roleUid: string, va
     accepted: false,
     pending: false,
     managedByUid: null,
+    endTimeMs: null,
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
     ...values,

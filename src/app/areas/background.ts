@@ -26,7 +26,7 @@ export function createBackground({ settings, ids, logger, counts, onProblem, ope
   const addJobs = (added: readonly Job[]) => {
     for (const job of added) jobs.add(countRuns(clockWatch.pauseAfterJump(job), counts));
   };
-  addJobs(createServiceJobs({ settings, counts, store, keys, clock, onProblem }));
+  addJobs(createServiceJobs({ settings, counts, store, keys, clock, ids, onProblem }));
   const acceptances = createAcceptances({ store, clock, ids, onProblem });
   opened.add(acceptances.stop);
   return {

@@ -171,9 +171,18 @@ export function parseTimeRange({ since, until }: TimeFlags): { readonly startMs?
   return { ...(startMs !== undefined && { startMs }), ...(endMs !== undefined && { endMs }) };
 }
 
-function parseTime(flag: string, value: string, nowMs: number): number {
+/**
+ * Parses a time, or how long until then, into epoch milliseconds.
+ *
+ * @throws CommandError INVALID_ARGUMENT
+ */
+export function parseExpiry(flag: string, value: string): number {
+  return parseTime(flag, value, Date.now(), 1);
+}
+
+function parseTime(flag: string, value: string, nowMs: number, direction: 1 | -1 = -1): number {
   const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(value) ?? [];
-  if (count !== undefined) return Math.max(0, nowMs - Number(count) * (unitMs[unit] ?? 0));
+  if (count !== undefined) return Math.max(0, nowMs + direction * Number(count) * (unitMs[unit] ?? 0));
   const ms = /^\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d))?$/.test(value) ? Date.parse(value) : Number.NaN;
   if (ms >= 0) return ms;
   throw invalidFlag(flag, "must be a time such as 2026-01-31T12:00:00Z, or a duration such as 24h");

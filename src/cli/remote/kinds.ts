@@ -33,6 +33,8 @@ interface KindRow {
   readonly hasRedirectUri?: true;
   /** Whether `create` has the flags of presets. */
   readonly hasPresets?: true;
+  /** Whether `create` has `--expires`, and tables show when each ends. */
+  readonly mayEnd?: true;
 }
 
 /** The command of a method that is none of the verbs. */
@@ -159,6 +161,7 @@ const rows = [
         columns: roleBindingColumns,
       },
     ],
+    mayEnd: true,
   },
   {
     kind: "identity provider",

@@ -17,6 +17,7 @@ import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/transaction.js";
 import { readAccessOf, readOwnAccess } from "./access-list.js";
 import { answerQuestion, findSeenGroups } from "./answer.js";
+import { buildEndTime } from "./grants.js";
 import { Lookups } from "./holder.js";
 import { searchNames } from "./names.js";
 import { parsePage } from "./paging.js";
@@ -46,6 +47,7 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
         methodRule: question.methodRule,
         partial: answer.isPartial(),
         unconfirmed: answer.unconfirmed,
+        ...buildEndTime(answer),
       };
     },
 
@@ -61,6 +63,7 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
         methodRule: question.methodRule,
         partial: answer.isPartial(),
         unconfirmed: answer.unconfirmed,
+        ...buildEndTime(answer),
         grants,
       };
     },

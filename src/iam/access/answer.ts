@@ -26,6 +26,8 @@ export interface Answer {
   /** Whether something was left out, also of the explanation where it was read. */
   readonly isPartial: () => boolean;
   readonly unconfirmed: boolean;
+  /** When it is no longer allowed, as things are now, in epoch milliseconds; null where it will be for ever. */
+  readonly endTimeMs: number | null;
   /** Reads what grants the needed capabilities. */
   readonly explain: () => Promise<GrantInit[]>;
 }
@@ -52,7 +54,8 @@ export async function answerQuestion(
   }
   // What needs no capability is allowed to everybody, so that the answer does not tell whether the identity exists.
   if (question.capabilities.length === 0 || resource === "") {
-    return { allowed: true, missing: [], isPartial: () => false, unconfirmed: false, explain: async () => [] };
+    const explain = async () => [];
+    return { allowed: true, missing: [], isPartial: () => false, unconfirmed: false, endTimeMs: null, explain };
   }
   if (identity === "" || identity === call.caller.uid) return answerForCaller(question, resource, call);
   return answerForOther(question, identity, resource, call);
@@ -137,9 +140,18 @@ export async function findSeenGroups(resource: string, call: UnaryCall) {
 
 function decide(question: Question, caller: Caller | undefined, resource: string) {
   const { capabilities } = question;
-  if (caller === undefined) return { allowed: false, missing: capabilities };
-  if (mayCallAt(question, caller, resource)) return { allowed: true, missing: [] };
-  return { allowed: false, missing: capabilities.filter((one) => !caller.holds([one], resource)) };
+  if (caller === undefined) return { allowed: false, missing: capabilities, endTimeMs: null };
+  if (!mayCallAt(question, caller, resource)) {
+    const missing = capabilities.filter((one) => !caller.holds([one], resource));
+    return { allowed: false, missing, endTimeMs: null };
+  }
+  return { allowed: true, missing: [], endTimeMs: endOfCall(question, caller, resource) };
+}
+
+/** When a caller that may call a method about a resource no longer may; null where it may for ever. */
+export function endOfCall({ capabilities }: Question, caller: Caller, resource: string): number | null {
+  // People may do some things about themselves without any grant.
+  return caller.holds(capabilities, resource) ? caller.endOf(capabilities, resource) : null;
 }
 
 const MAPPINGS_AT_ONCE = 200;

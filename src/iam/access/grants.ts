@@ -1,7 +1,9 @@
 // Grants as answers show them.
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Effect, type GrantSchema, Origin } from "#gen/arbor/access/v1/access_pb.js";
 import { type CapabilitySet, hasBit } from "../../kernel/capability-set.js";
+import { timestampOf } from "../../kernel/time.js";
 import { isWithin } from "../../kernel/uidp.js";
 import { type Caller, effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
 import type { NeededCapability } from "../../pipeline/method-table.js";
@@ -59,6 +61,7 @@ export async function describeBinding(
     capabilities: names ?? [],
     origin: originOf(binding),
     pending: own && pending,
+    ...buildEndTime(binding),
     effect: capabilities === undefined ? Effect.UNSPECIFIED : counts ? Effect.COUNTS : Effect.OTHER_PROVIDER,
   };
 }
@@ -92,15 +95,20 @@ export async function describeLimited(
   limit: number,
 ): Promise<GrantInit[]> {
   const shown: GrantInit[] = [];
-  for (const { groupUid, roleUid, capabilities } of grants) {
+  for (const { groupUid, roleUid, capabilities, endTimeMs } of grants) {
     if (shown.length === limit) break;
     const names = listShown(capabilities, needed);
     if (names.length === 0) continue;
     const described = await describeRole(groupUid, roleUid, lookups);
     const group = caller.holds(listGroups, groupUid) ? described.group : { uid: groupUid };
-    shown.push({ ...described, group, capabilities: names, effect: Effect.COUNTS });
+    shown.push({ ...described, group, capabilities: names, effect: Effect.COUNTS, ...buildEndTime({ endTimeMs }) });
   }
   return shown;
+}
+
+/** The field of a right that ends; none for one that does not. */
+export function buildEndTime({ endTimeMs }: Pick<Grant, "endTimeMs">): { readonly endTime?: Timestamp } {
+  return endTimeMs === null ? {} : { endTime: timestampOf(endTimeMs) };
 }
 
 /** The grants that hold at a resource. */
@@ -127,6 +135,7 @@ function countsAlone({
   groupUid,
   roleUid,
   pending,
+  endTimeMs,
   providerUid,
   capabilities,
 }: BindingRow & Pick<AccessRow, "providerUid"> & { readonly capabilities: CapabilitySet }): boolean {
@@ -141,6 +150,7 @@ function countsAlone({
     roleUid,
     capabilities,
     pending,
+    endTimeMs,
   };
   const principal = { identityUid, tokenId: "", issuedAt: 0, expiresAt: 0 };
   return effectiveGrants(principal, [row]).length > 0;

@@ -154,11 +154,11 @@ async function buildAccessRows(
   const known = { identityUid, notBefore, revokeTimeMs: 0, revokedTokenId: null, keyId: null, providerUid };
   const rows: AccessRow[] = [];
   await lookups.load(bindings);
-  for (const { groupUid, roleUid, pending } of bindings) {
+  for (const { groupUid, roleUid, pending, endTimeMs } of bindings) {
     const capabilities = (await lookups.role(roleUid))?.capabilities ?? null;
-    rows.push({ ...known, groupUid, roleUid, capabilities, pending });
+    rows.push({ ...known, groupUid, roleUid, capabilities, pending, endTimeMs });
   }
   if (rows.length > 0) return rows;
-  const nothing = { groupUid: null, roleUid: null, capabilities: null, pending: null };
+  const nothing = { groupUid: null, roleUid: null, capabilities: null, pending: null, endTimeMs: null };
   return [{ ...known, ...nothing }];
 }

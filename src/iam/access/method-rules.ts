@@ -4,6 +4,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
+import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { Identities as EventIdentities } from "#gen/chainguard/platform/events/identities_pb.js";
@@ -59,6 +60,7 @@ export const methodRules: readonly MethodRule[] = [
       RoleBindingsService.method.batchCreateRoleBindings,
       RoleBindings.method.create,
       RoleBindings.method.createBatch,
+      TemporaryBindingsService.method.createTemporaryBinding,
       GroupInvitesService.method.createGroupInvite,
       GroupInvitesService.method.updateGroupInvite,
       GroupInvites.method.create,
@@ -94,6 +96,10 @@ export const methodRules: readonly MethodRule[] = [
   {
     rule: "the caller needs all that the new role grants; a binding to a role of the operator stays as it is",
     methods: [RoleBindingsService.method.updateRoleBinding, RoleBindings.method.update],
+  },
+  {
+    rule: "for a later end, or none, the caller needs all that the role grants until then; a binding to a role of the operator keeps its end",
+    methods: [TemporaryBindingsService.method.setBindingEnd],
   },
   {
     rule: "a binding to a role of the operator is deleted by the operator only",

@@ -12,7 +12,15 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
 import { findDefaultRole } from "../../store/iam/identity-providers.js";
 import type { Tx } from "../../store/transaction.js";
-import { describeBindings, describeMapping, describeRole, type GrantInit, type GrantView } from "./grants.js";
+import { endOfCall } from "./answer.js";
+import {
+  buildEndTime,
+  describeBindings,
+  describeMapping,
+  describeRole,
+  type GrantInit,
+  type GrantView,
+} from "./grants.js";
 import { buildHolder, type Holder, type Lookups, listInvites, listProviders } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 import type { Question } from "./question.js";
@@ -99,7 +107,8 @@ async function readIdentities(reading: Reading, after: string, limit: number): P
   for (const { uid, bindings } of candidates) {
     const holder = await buildHolder(uid, stored.get(uid), bindings, context);
     if (holder.caller === undefined || !mayCallAt(question, holder.caller, resource)) continue;
-    subjects.push(describeIdentity(uid, holder, await describeBindings(holder, view, MAX_GRANTS)));
+    const endTime = buildEndTime({ endTimeMs: endOfCall(question, holder.caller, resource) });
+    subjects.push(describeIdentity(uid, holder, endTime, await describeBindings(holder, view, MAX_GRANTS)));
   }
   return { subjects, last };
 }
@@ -114,9 +123,14 @@ async function mayHold(bindings: readonly BindingRow[], { capabilities }: Questi
   return missing.size === 0;
 }
 
-function describeIdentity(uid: string, { identity, unconfirmed }: Holder, grants: GrantInit[]): SubjectInit {
+function describeIdentity(
+  uid: string,
+  { identity, unconfirmed }: Holder,
+  endTime: ReturnType<typeof buildEndTime>,
+  grants: GrantInit[],
+): SubjectInit {
   const { name = "", email = "" } = identity ?? {};
-  return { subject: { case: "identity", value: { uid, name, email, unconfirmed } }, grants };
+  return { subject: { case: "identity", value: { uid, name, email, unconfirmed, ...endTime } }, grants };
 }
 
 interface BoundIdentity {

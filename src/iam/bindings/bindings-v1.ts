@@ -105,5 +105,6 @@ function bindingToProto(row: OwnBinding): Binding {
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
     pending: row.pending,
     createTime: timestampOf(row.createTimeMs),
+    ...(row.endTimeMs !== null && { endTime: timestampOf(row.endTimeMs) }),
   });
 }

@@ -24,6 +24,7 @@ import { identityKind } from "../../store/iam/identities.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Store } from "../../store/store.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
+import { deleteEndedOf } from "../role-bindings/ended-bindings.js";
 import { createGroups, findOrganisationDomain, groups, groupToProto } from "./group.js";
 
 /** Who may create root groups: people, those who own one already, or nobody. */
@@ -93,7 +94,10 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
     },
 
     deleteGroup: withPreparation({
-      prepare: ({ uid }: DeleteGroupRequest, call) => deleteExpiredInvites(uid, call.startMs, store),
+      async prepare({ uid }: DeleteGroupRequest, call) {
+        await deleteExpiredInvites(uid, call.startMs, store);
+        await deleteEndedOf(uid, store, { ids, nowMs: call.startMs });
+      },
       async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
         const row = await getRow(tx, groups, uid);
         await guardDelete(definitions, groups, uid, tx, startMs);

@@ -7,13 +7,12 @@ import { Caller } from "../../pipeline/auth/caller.js";
 import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
 import { groupKind } from "../../store/iam/groups.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
-import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import { type RoleRow, roleKind } from "../../store/iam/roles.js";
 import type { Tx } from "../../store/transaction.js";
 import { isHostIdentity } from "../identities/identity.js";
 import { isInviteRevoked } from "../identities/revocation.js";
 import { requireGrantable } from "../rights.js";
-import { insertBinding } from "../role-bindings/create-binding.js";
+import { ensureAccepted } from "../role-bindings/create-binding.js";
 import { listCapabilityNames } from "../roles/capability-names.js";
 import { acceptBindingsAt, isPerson } from "./pending-bindings.js";
 
@@ -121,9 +120,7 @@ export async function acceptInvite(
 ): Promise<void> {
   await requireAcceptable(tx, invite, identity, context.nowMs);
   const { groupUid, roleUid } = invite;
-  if ((await tx.table(roleBindingKind).findSame(groupUid, identity.uid, roleUid)) === undefined) {
-    await insertBinding(tx, groupUid, { identityUid: identity.uid, roleUid }, context, { accepted: true });
-  }
+  await ensureAccepted(tx, groupUid, { identityUid: identity.uid, roleUid }, context);
   if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid);
   if (!invite.singleUse) return;
   await tx.table(groupInviteKind).delete(invite.uid);

@@ -59,7 +59,7 @@ export async function requireRoomForInvite(
 ): Promise<void> {
   const invite = await findAcceptableInvite(tx, code, person, nowMs);
   if (invite === undefined) return;
-  if (await tx.table(roleBindingKind).findSame(invite.groupUid, person.uid, invite.roleUid)) return;
+  if (await tx.table(roleBindingKind).findStoredSame(invite.groupUid, person.uid, invite.roleUid)) return;
   const rootUid = rootOf(invite.groupUid);
   await quotas.requireRoom(tx, { kind: "bindings", ownerUid: rootUid, most: besides + 1 }, reservation);
   await quotas.requireRoom(

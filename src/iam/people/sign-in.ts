@@ -12,7 +12,7 @@ import { findDefaultRole, identityProviderKind } from "../../store/iam/identity-
 import type { Tx } from "../../store/transaction.js";
 import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
-import { insertBinding } from "../role-bindings/create-binding.js";
+import { ensureAccepted } from "../role-bindings/create-binding.js";
 import { acceptInvite, type Invitee, type InvitePreview, previewInvite, requireInvite } from "./accept-invite.js";
 import { findOwnerInvite } from "./owner-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
@@ -72,8 +72,7 @@ export async function signIn(
     if (provider !== undefined) {
       const roleUid = findDefaultRole(provider);
       if (roleUid !== undefined) {
-        const grant = { identityUid: person.uid, roleUid };
-        await insertBinding(tx, provider.groupUid, grant, context, { accepted: true });
+        await ensureAccepted(tx, provider.groupUid, { identityUid: person.uid, roleUid }, context);
       }
       await acceptBindingsAt(tx, person.uid, provider.groupUid);
     }

@@ -14,6 +14,7 @@ import { requireGrantable } from "../rights.js";
 import { builtinRoles } from "../roles/builtin-roles.js";
 import { buildCapabilitySet } from "../roles/capability-names.js";
 import { findAvailableRole } from "../roles/role.js";
+import { deleteEnded } from "./ended-bindings.js";
 
 /** An identity and the role that a binding grants it. */
 export interface MembershipGrant {
@@ -21,8 +22,10 @@ export interface MembershipGrant {
   readonly roleUid: string;
 }
 
-/** How a binding was created; by a caller of the API unless one of these is set. */
-export type BindingOrigin = Partial<Pick<RoleBindingRow, "automatic" | "accepted" | "pending" | "managedByUid">>;
+/** How a binding was created, by a caller of the API unless one of these is set; and when it ends, which is never by default. */
+export type BindingOrigin = Partial<
+  Pick<RoleBindingRow, "automatic" | "accepted" | "pending" | "managedByUid" | "endTimeMs">
+>;
 
 /**
  * Makes sure that the caller may create a binding at `group`: the role is available there, the identity is a
@@ -30,6 +33,7 @@ export type BindingOrigin = Partial<Pick<RoleBindingRow, "automatic" | "accepted
  * person is known before the person registers.
  *
  * @param path prefix of the field names in errors
+ * @param endMs when the binding ends, in epoch milliseconds; null: never
  * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another
  * organisation exists.
  */
@@ -37,7 +41,7 @@ export async function requireBindable(
   group: string,
   grant: MembershipGrant,
   call: UnaryCall,
-  path = "",
+  { path = "", endMs = null }: { readonly path?: string; readonly endMs?: number | null } = {},
 ): Promise<RoleRow> {
   const { tx, caller } = call;
   const violations: FieldViolation[] = [];
@@ -56,11 +60,11 @@ export async function requireBindable(
   if (available && identityUid === ANONYMOUS_UID && !isPullRole(available)) addViolation("roleUid", PULL_ROLE_RULE);
 
   if (available === undefined || violations.length > 0) throw invalidArgument(...violations);
-  requireGrantable(caller, available, group);
+  requireGrantable(caller, available, group, endMs);
   return available;
 }
 
-/** Creates a binding at `group`, or returns the one that exists. */
+/** Creates a binding at `group` that does not end, or makes the one that exists such a binding. */
 export async function ensureBinding(
   group: string,
   grant: MembershipGrant,
@@ -69,9 +73,38 @@ export async function ensureBinding(
 ): Promise<RoleBindingRow> {
   const { tx, caller, startMs } = call;
   const existing = await tx.table(roleBindingKind).findSame(group, grant.identityUid, grant.roleUid);
-  if (existing !== undefined) return existing;
+  if (existing !== undefined) return makePermanent(tx, existing, startMs);
   const consent = await findConsent(tx, grant.identityUid, group, caller.uid);
   return insertBinding(tx, group, grant, { ids, nowMs: startMs }, consent);
+}
+
+/** Creates a binding that its person accepts, or makes the one that exists permanent. */
+export async function ensureAccepted(
+  tx: Tx,
+  group: string,
+  grant: MembershipGrant,
+  context: { readonly ids: Ids; readonly nowMs: number },
+): Promise<void> {
+  const existing = await tx.table(roleBindingKind).findSame(group, grant.identityUid, grant.roleUid);
+  if (existing === undefined) await insertBinding(tx, group, grant, context, { accepted: true });
+  else await makePermanent(tx, existing, context.nowMs);
+}
+
+async function makePermanent(tx: Tx, row: RoleBindingRow, nowMs: number): Promise<RoleBindingRow> {
+  if (row.endTimeMs === null) return row;
+  await tx.table(roleBindingKind).setEnd(row.uid, null, nowMs);
+  return { ...row, endTimeMs: null };
+}
+
+/** Deletes the binding of the same values at `group` that has ended, so that there is room for another. */
+export async function removeEndedSame(
+  tx: Tx,
+  group: string,
+  { identityUid, roleUid }: MembershipGrant,
+  context: { readonly ids: Ids; readonly nowMs: number },
+): Promise<void> {
+  const ended = await tx.table(roleBindingKind).findEndedSame(group, identityUid, roleUid);
+  if (ended !== undefined) await deleteEnded(tx, [ended], context);
 }
 
 /**
@@ -87,6 +120,7 @@ export async function insertBinding(
   origin: BindingOrigin = {},
 ): Promise<RoleBindingRow> {
   if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.table(roleKind).find(roleUid));
+  await removeEndedSame(tx, group, { identityUid, roleUid }, { ids, nowMs });
   const row: RoleBindingRow = {
     uid: ids.newUid(group),
     groupUid: group,
@@ -96,6 +130,7 @@ export async function insertBinding(
     accepted: false,
     pending: false,
     managedByUid: null,
+    endTimeMs: null,
     ...origin,
     createTimeMs: nowMs,
     updateTimeMs: nowMs,

@@ -19,7 +19,7 @@ import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
 import { findConsent } from "../people/pending-bindings.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
-import { ensureBinding, requireBindable } from "./create-binding.js";
+import { ensureBinding, removeEndedSame, requireBindable } from "./create-binding.js";
 import { MAX_BATCH, requireManual, roleBindings, roleBindingToProto, roleBindingView } from "./role-binding.js";
 
 const bodies = defineBodies(roleBindingView, findsResource(roleBindings, roleBindingToProto));
@@ -56,7 +56,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       for (const [i, one] of expandBatch(request).entries()) {
         const at = `requests[${i}].roleBinding.`;
         const grant = buildValues(roleBindings, one, at);
-        await requireBindable(parent, grant, call, at);
+        await requireBindable(parent, grant, call, { path: at });
         uids.push((await ensureBinding(parent, grant, call, ids)).uid);
       }
       return withOutcome({ roleBindings: await readToProto(uids, call.tx) }, { subjectUid: parent });
@@ -78,9 +78,11 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
       if (grant.identityUid === identityUid && grant.roleUid === roleUid) return await toProto(uid, tx);
       requireManual(before);
       requireNotOperatorRole(roleUid, `changing binding ${uid}`);
-      await requireBindable(groupUid, grant, call);
+      // The binding keeps its end, so it may rest on rights that last as long.
+      await requireBindable(groupUid, grant, call, { endMs: before.endTimeMs });
       if (await tx.table(roleBindingKind).findSame(groupUid, grant.identityUid, grant.roleUid))
         throw alreadyExists(roleBindings, uid);
+      await removeEndedSame(tx, groupUid, grant, { ids, nowMs: startMs });
       const isSame = grant.identityUid === identityUid;
       const { accepted, pending } = isSame
         ? before

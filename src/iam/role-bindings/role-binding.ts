@@ -1,6 +1,7 @@
 // The role binding resource: its definition, and how version 2 shows it together with identity, role and group.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { RoleBindingsService as StableRoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
 import {
@@ -42,6 +43,7 @@ export const roleBindings = defineResource({
       restrict: async (tx, uid) => (await tx.table(roleBindingKind).hasGranted(uid)) && !(await findLastOwner(tx, uid)),
       async cascade(tx, uid) {
         await tx.table(roleBindingKind).deleteAutomatic(uid);
+        await tx.table(roleBindingKind).deleteEndedIn(uid);
         const last = await findLastOwner(tx, uid);
         if (last) await tx.table(roleBindingKind).delete(last.uid);
       },
@@ -68,6 +70,9 @@ export const roleBindings = defineResource({
         parent,
         roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
       ),
+    ),
+    creates(TemporaryBindingsService.method.createTemporaryBinding, ({ parent, identityUid, roleUid }) =>
+      countNew(parent, [{ identityUid, roleUid }]),
     ),
     // A binding whose identity changes is one more of the new identity.
     creates(RoleBindingsService.method.updateRoleBinding, ({ roleBinding, updateMask }, _, tx) =>
@@ -96,7 +101,7 @@ async function findLastOwner(tx: Tx, uid: string): Promise<RoleBindingRow | unde
 
 type Grant = Readonly<Record<"identityUid" | "roleUid", string>>;
 
-// A binding that exists is returned instead of created. A batch that is too large is rejected anyway.
+// A binding that exists is returned instead of created, and one that has ended is replaced. A batch that is too large is rejected anyway.
 function countNew(group: string, grants: readonly Grant[]): readonly RequestedAddition[] {
   const counted = grants.slice(0, MAX_BATCH);
   const rootUid = rootOf(group);
@@ -112,7 +117,7 @@ function countNew(group: string, grants: readonly Grant[]): readonly RequestedAd
 async function countAbsent(tx: Tx, group: string, grants: readonly Grant[]): Promise<number> {
   const added = new Set<string>();
   for (const { identityUid, roleUid } of grants) {
-    if (!(await tx.table(roleBindingKind).findSame(group, identityUid, roleUid)))
+    if (!(await tx.table(roleBindingKind).findStoredSame(group, identityUid, roleUid)))
       added.add(`${identityUid} ${roleUid}`);
   }
   return added.size;

@@ -18,6 +18,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
+import { requireContracted } from "../../pipeline/resource/contracted.js";
 import { findsResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { groupKind } from "../../store/iam/groups.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
@@ -41,7 +42,6 @@ import {
 } from "../identities/conditions.js";
 import { identities, identityView } from "../identities/identity.js";
 import { findAssumedClaims, relationshipFromJson } from "../identities/relationship.js";
-import { requireNoVersionsBefore } from "../older-versions.js";
 import { requireOwnersRights, requireRightsOf } from "../rights.js";
 
 /** The first version that knows conditions and guards. */
@@ -111,7 +111,7 @@ export function trustV1(
       const before = guardFromRow(root);
       const after = create(IssuerGuardSchema, { ...readGuard(guard), group });
       if (before !== undefined && equals(IssuerGuardSchema, before, after)) return after;
-      await requireNoVersionsBefore(tx, SINCE, "issuer guards");
+      await requireContracted(tx, "an issuer guard", SINCE);
       await tx.table(groupKind).update(group, { issuerGuard: guardToJson(after) }, root.updateTimeMs);
       return after;
     },
@@ -159,7 +159,7 @@ function conditionsToProto({ uid, conditions }: Pick<IdentityRow, "uid" | "condi
 async function storeConditions(after: IdentityRow, { tx, startMs }: UnaryCall): Promise<void> {
   const { uid, conditions } = after;
   requireConditionsApply(after);
-  if (conditions.length > 0) await requireNoVersionsBefore(tx, SINCE, "conditions");
+  if (conditions.length > 0) await requireContracted(tx, "conditions of an identity", SINCE);
   await tx.table(identityKind).update(uid, { conditions }, startMs);
 }
 

@@ -7,10 +7,16 @@ import type { Grant as Held } from "../../pipeline/auth/caller.js";
 /** The largest number of groups in the claim; beyond it the claim is left out, so that tokens stay small. */
 const MAX_GROUPS = 16;
 
-/** Builds the claim: encoded sets by the uid of the group; undefined where there are none or too many. */
-export function buildCapClaim(grants: readonly Held[]): Record<string, string> | undefined {
+/**
+ * Builds the claim: encoded sets by the uid of the group; undefined where there are none or too many. Readers cannot see when
+ * a grant ends, so those that end before the token expires are left out.
+ *
+ * @param expireTimeMs when the token expires, in epoch milliseconds
+ */
+export function buildCapClaim(grants: readonly Held[], expireTimeMs: number): Record<string, string> | undefined {
   const sets = new Map<string, CapabilitySet[]>();
-  for (const { groupUid, capabilities } of grants) {
+  for (const { groupUid, capabilities, endTimeMs } of grants) {
+    if (endTimeMs !== null && endTimeMs < expireTimeMs) continue;
     const known = sets.get(groupUid);
     if (known) known.push(capabilities);
     else sets.set(groupUid, [capabilities]);

@@ -14,6 +14,7 @@
 import { parseBearer } from "../../kernel/bearer.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";
+import { MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
 import type { Tx } from "../../store/transaction.js";
 import { type ExchangeCounts, outcomeOf } from "../exchange-counts.js";
 import type { LastSeen } from "../maintenance.js";
@@ -36,6 +37,9 @@ import { parseTokenGrant, type RequestedGrant, readGrants, resolveScopes, type T
 
 /** A request for an API token. */
 export type ExchangeRequest = TokenRequest & AssertedClaims;
+
+/** The longest life of a token, counted from now: after a revocation its date is up to a second later. */
+const LONGEST_LIFE_MS = (MAX_TOKEN_LIFE_S + 1) * 1000;
 
 /** An exchange whose bearer was verified outside the transaction. */
 export type VerifiedExchange =
@@ -135,7 +139,8 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
           ? await resolveScopes(tx, verified.requested, { identityUid, mappings })
           : verified.proof.login.grant;
       const limited = { ...grant, mappings };
-      const cap = buildCapClaim(await readGrants(tx, { ...limited, identityUid }));
+      const grants = await readGrants(tx, { ...limited, identityUid });
+      const cap = buildCapClaim(grants, nowMs + LONGEST_LIFE_MS);
       const token = await tokens.issue(
         tx,
         identityUid,

@@ -100,7 +100,7 @@ async function appendMappedGrants(mappings: readonly string[], pending: Promise<
   const [identity] = rows;
   if (identity === undefined || identity.providerUid === null) return rows;
   const grants = await tx.access.findMappedGrants(identity.providerUid, mappings);
-  return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
+  return [...rows, ...grants.map((grant) => ({ ...identity, endTimeMs: null, ...grant }))];
 }
 
 /**

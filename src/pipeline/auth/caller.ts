@@ -8,6 +8,8 @@ export interface Grant {
   readonly groupUid: string;
   readonly roleUid: string;
   readonly capabilities: CapabilitySet;
+  /** When it ends, in epoch milliseconds; null: never. */
+  readonly endTimeMs: number | null;
 }
 
 /**
@@ -34,8 +36,8 @@ function limitGrants(grants: readonly Grant[], { cap, scope }: NonNullable<Princ
   const scoped =
     scope === undefined
       ? grants
-      : grants.flatMap(({ groupUid, roleUid, capabilities }) =>
-          findHighestWithin(groupUid, scope).map((uid) => ({ groupUid: uid, roleUid, capabilities })),
+      : grants.flatMap(({ groupUid, roleUid, capabilities, endTimeMs }) =>
+          findHighestWithin(groupUid, scope).map((uid) => ({ groupUid: uid, roleUid, capabilities, endTimeMs })),
         );
   return cap === undefined
     ? scoped
@@ -125,10 +127,30 @@ export class Caller {
     return unionOf(this.#grantsAt(scope).map(({ capabilities }) => capabilities));
   }
 
-  /** What the caller holds at `scope`, there or above it, by roles whose uids `counts` admits. */
-  rightsByRoles(scope: string, counts: (roleUid: string) => boolean): CapabilitySet {
-    const counted = this.#grantsAt(scope).filter(({ roleUid }) => counts(roleUid));
+  /** What the caller holds at `scope`, there or above it, by grants that `counts` admits. */
+  rightsBy(scope: string, counts: (grant: Grant) => boolean): CapabilitySet {
+    const counted = this.#grantsAt(scope).filter(counts);
     return unionOf(counted.map(({ capabilities }) => capabilities));
+  }
+
+  /**
+   * When the caller no longer holds all of those `capabilities` that it holds at `scope`, in epoch milliseconds, as its
+   * grants are now; null where it will hold them for ever.
+   */
+  endOf(capabilities: readonly CapabilityBit[], scope: string): number | null {
+    const grants = this.#grantsAt(scope);
+    let endMs: number | null = null;
+    for (const { bit } of capabilities) {
+      const ends = grants.filter(({ capabilities: set }) => hasBit(set, bit)).map(({ endTimeMs }) => endTimeMs);
+      if (ends.length === 0 || ends.includes(null)) continue;
+      endMs = earlierOf(endMs, Math.max(...(ends as number[])));
+    }
+    return endMs;
+  }
+
+  /** When the first of its grants ends, in epoch milliseconds; null where none does. */
+  get firstEndMs(): number | null {
+    return this.#grants.reduce<number | null>((first, { endTimeMs }) => earlierOf(first, endTimeMs), null);
   }
 
   /**
@@ -161,6 +183,11 @@ export class Caller {
     const grantsAt = this.#byGroup;
     return lineageOf(scope).flatMap((uid) => grantsAt.get(uid) ?? []);
   }
+}
+
+/** The earlier one of two times of which null is never. */
+export function earlierOf(a: number | null, b: number | null): number | null {
+  return a === null ? b : b === null ? a : Math.min(a, b);
 }
 
 function groupGrants(grants: readonly Grant[]): ReadonlyMap<string, Grant[]> {

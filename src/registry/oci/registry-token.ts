@@ -20,16 +20,18 @@ export interface RegistryTokenClaims {
   readonly tokenId: string;
   /** Epoch seconds. */
   readonly issuedAt: number;
+  /** Epoch seconds; as late as {@link REGISTRY_TOKEN_LIFE_S} allows unless set. */
+  readonly expiresAt?: number;
 }
 
 /** Signs a token for the registry with ES256 (RFC 7518, section 3.4). */
 export function signRegistryToken(claims: RegistryTokenClaims, signingKey: SigningKey): string {
-  const { issuer, service, subject, access, tokenId, issuedAt } = claims;
+  const { issuer, service, subject, access, tokenId, issuedAt, expiresAt = issuedAt + REGISTRY_TOKEN_LIFE_S } = claims;
   const payload = {
     iss: issuer,
     sub: subject,
     aud: service,
-    exp: issuedAt + REGISTRY_TOKEN_LIFE_S,
+    exp: expiresAt,
     nbf: issuedAt,
     iat: issuedAt,
     jti: tokenId,

@@ -6,6 +6,7 @@ import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { addMappedGrants, bitOf, buildCaller } from "../../pipeline/auth/authorize.js";
+import { earlierOf } from "../../pipeline/auth/caller.js";
 import { repoKind } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
 import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
@@ -81,6 +82,8 @@ export interface ResolvedAccess {
   readonly granted: readonly Access[];
   /** The paths of repos that the principal has rights in and requested by a path that they do not have. */
   readonly elsewhere: readonly string[];
+  /** When the first of the rights ends on which what is granted rests, in epoch milliseconds; null: never. */
+  readonly endTimeMs: number | null;
 }
 
 /**
@@ -98,17 +101,20 @@ export async function resolveAccess(
   buildCaller(principal, [], await tx.access.findIdentity(principal.identityUid, principal));
   const granted: Access[] = [];
   const elsewhere: string[] = [];
+  let endTimeMs: number | null = null;
   for (const one of requested) {
     const location = await locateRepo(tx, one.path);
     if (location === undefined) continue;
     const { groupUid, path, uidPath } = location;
-    const allowed = await filterActions(tx, principal, groupUid, one);
+    const { actions: allowed, endMs } = await filterActions(tx, principal, groupUid, one);
     if (allowed.length === 0) continue;
     const isServed = uidPath === undefined || (uidPath === "pulls" && allowed.every((action) => action === "pull"));
-    if (isServed) granted.push({ type: "repository", name: one.name, actions: allowed });
-    else elsewhere.push(path);
+    if (isServed) {
+      granted.push({ type: "repository", name: one.name, actions: allowed });
+      endTimeMs = earlierOf(endTimeMs, endMs);
+    } else elsewhere.push(path);
   }
-  return { granted, elsewhere };
+  return { granted, elsewhere, endTimeMs };
 }
 
 async function filterActions(
@@ -116,7 +122,7 @@ async function filterActions(
   principal: Principal,
   groupUid: string,
   { path, actions }: RequestedRepoAccess,
-): Promise<readonly RepoAction[]> {
+): Promise<{ readonly actions: readonly RepoAction[]; readonly endMs: number | null }> {
   const repo = await tx.table(repoKind).findByName(groupUid, path.repo);
   const resource = repo?.uid ?? groupUid;
   const grants = await addMappedGrants(
@@ -125,10 +131,11 @@ async function filterActions(
     tx,
   );
   const caller = buildCaller(principal, [], grants);
-  return actions.filter((action) => {
+  const neededFor = (action: RepoAction) => (action === "push" && repo === undefined ? pushNewRepo : needed[action]);
+  const allowed = actions.filter((action) => {
     // Old bindings of `anonymous` may grant more than today's rule allows.
     if (principal.identityUid === ANONYMOUS_UID && action !== "pull") return false;
-    const capabilities = action === "push" && repo === undefined ? pushNewRepo : needed[action];
-    return caller.holds(capabilities, resource);
+    return caller.holds(neededFor(action), resource);
   });
+  return { actions: allowed, endMs: caller.endOf(allowed.flatMap(neededFor), resource) };
 }

@@ -83,7 +83,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
   ): Promise<WebResponse> {
     const resolvePrincipal = await verifyCredential(credential, request, deps);
     const { issuer, service, ids, keys } = deps;
-    const { subject, granted, elsewhere, signingKey } = await deps.store.read(async (tx) => {
+    const { subject, granted, elsewhere, endTimeMs, signingKey } = await deps.store.read(async (tx) => {
       const principal = await resolvePrincipal(tx);
       const signingKey = (await keys.at(tx)).getRegistrySigningKey();
       return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)), signingKey };
@@ -92,7 +92,13 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     if (granted.length === 0 && elsewhere.length > 0) return buildDenied(elsewhere);
     const nowMs = deps.clock();
     const issuedAt = Math.floor(nowMs / 1000);
-    const claims = { issuer, service, subject, access: granted, tokenId: ids.newId(), issuedAt };
+    // The registry asks nobody until the token expires, so the rights in it must not end before.
+    const lifeS = Math.min(
+      REGISTRY_TOKEN_LIFE_S,
+      endTimeMs === null ? Infinity : Math.floor(endTimeMs / 1000) - issuedAt,
+    );
+    const expiresAt = issuedAt + Math.max(0, lifeS);
+    const claims = { issuer, service, subject, access: granted, tokenId: ids.newId(), issuedAt, expiresAt };
     const token = signRegistryToken(claims, signingKey);
     if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
     // `token` and `issued_at` are for clients of registries, `scope` and `token_type` for those of OAuth 2.0 (RFC 6749,
@@ -102,7 +108,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
       access_token: token,
       token_type: "Bearer",
       scope: granted.map(({ type, name, actions }) => `${type}:${name}:${actions.join(",")}`).join(" "),
-      expires_in: REGISTRY_TOKEN_LIFE_S,
+      expires_in: expiresAt - issuedAt,
       issued_at: new Date(issuedAt * 1000).toISOString(),
     });
   }

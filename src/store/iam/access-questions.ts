@@ -22,12 +22,17 @@ import { groupMappingKind } from "./group-mappings.js";
 import type { IdentityRow } from "./identities.js";
 import { identityKind } from "./identities.js";
 import type { IdentityProviderRow } from "./identity-providers.js";
-import type { RoleBindingRow } from "./role-bindings.js";
+import { isLive, type RoleBindingRow } from "./role-bindings.js";
 import type { RoleRow } from "./roles.js";
 import { roleKind } from "./roles.js";
 
-/** A role binding without its times. */
+/** A role binding without the times of its changes. */
 export type BindingRow = Omit<RoleBindingRow, "createTimeMs" | "updateTimeMs">;
+
+/** The time that {@link isLive} takes. */
+interface Now {
+  readonly now: number;
+}
 
 const bindingColumns = ({ roleBindings: b }: Tables) => ({
   uid: b.uid,
@@ -37,22 +42,25 @@ const bindingColumns = ({ roleBindings: b }: Tables) => ({
   pending: b.pending,
   accepted: b.accepted,
   automatic: b.automatic,
+  endTimeMs: b.endTimeMs,
 });
 
 const groupPlaceholders = (size: number) => Array.from({ length: size }, (_, i) => value(`group${i}`));
 
 // The bindings of an identity at some groups.
-const bindingsAt = statementFamily<number, Record<string, string>, BindingRow>(String, (size) => (q, t) => {
+const bindingsAt = statementFamily<number, Record<string, string | number>, BindingRow>(String, (size) => (q, t) => {
   const { identityUid, groupUid } = t.roleBindings;
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size))));
+    .where(
+      and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t.roleBindings)),
+    );
 });
 
 // The bindings of an identity below a group, in the order of groups and roles.
 const bindingsBelow = statement<
-  { identityUid: string; groupUid: string; roleUid: string; end: string; limit: number },
+  Now & { identityUid: string; groupUid: string; roleUid: string; end: string; limit: number },
   BindingRow
 >((q, t) => {
   const { identityUid, groupUid, roleUid } = t.roleBindings;
@@ -65,6 +73,7 @@ const bindingsBelow = statement<
         eq(identityUid, value("identityUid")),
         sql`(${groupUid}, ${roleUid}) > ${position}`,
         lt(groupUid, value("end")),
+        isLive(t.roleBindings),
       ),
     )
     .orderBy(asc(groupUid), asc(roleUid))
@@ -72,7 +81,7 @@ const bindingsBelow = statement<
 });
 
 // Whether a person has joined below a group: by creating it, by an invite, or through its provider.
-const joinedBelow = statement<{ identityUid: string; groupUid: string; end: string }, object>((q, t) => {
+const joinedBelow = statement<Now & { identityUid: string; groupUid: string; end: string }, object>((q, t) => {
   const { uid, identityUid, groupUid, automatic, accepted } = t.roleBindings;
   return q
     .select({ uid })
@@ -83,6 +92,7 @@ const joinedBelow = statement<{ identityUid: string; groupUid: string; end: stri
         sql`${groupUid} >= ${value("groupUid")}`,
         lt(groupUid, value("end")),
         or(eq(automatic, true), eq(accepted, true)),
+        isLive(t.roleBindings),
       ),
     )
     .limit(rowLimit(1));
@@ -90,7 +100,7 @@ const joinedBelow = statement<{ identityUid: string; groupUid: string; end: stri
 
 // The bindings of a group itself, in the order of identities and roles.
 const bindingsOfGroup = statement<
-  { groupUid: string; identityUid: string; roleUid: string; limit: number },
+  Now & { groupUid: string; identityUid: string; roleUid: string; limit: number },
   BindingRow
 >((q, t) => {
   const { identityUid, roleUid } = t.roleBindings;
@@ -98,7 +108,13 @@ const bindingsOfGroup = statement<
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "groupUid"), sql`(${identityUid}, ${roleUid}) > ${position}`))
+    .where(
+      and(
+        buildEquals(t.roleBindings, "groupUid"),
+        sql`(${identityUid}, ${roleUid}) > ${position}`,
+        isLive(t.roleBindings),
+      ),
+    )
     .orderBy(asc(identityUid), asc(roleUid))
     .limit(rowLimit("limit"));
 });
@@ -142,7 +158,7 @@ export class AccessQuestions extends TransactionPart {
   async findBindingsAt(identityUid: string, groupUids: readonly string[]): Promise<BindingRow[]> {
     const { size, params } = padParams("group", groupUids);
     const keyOf = ({ groupUid, roleUid }: BindingRow) => `${groupUid} ${roleUid}`;
-    const rows = await this.#slice(bindingsAt(size), { ...params, identityUid });
+    const rows = await this.#slice(bindingsAt(size), { ...params, identityUid, now: this.tx.clockMs() });
     return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
 
@@ -159,12 +175,14 @@ export class AccessQuestions extends TransactionPart {
     limit: number,
   ): Promise<BindingRow[]> {
     const { groupUid, roleUid } = after ?? { groupUid: top, roleUid: "" };
-    return this.#slice(bindingsBelow, { identityUid, groupUid, roleUid, end: endOf(top), limit });
+    const now = this.tx.clockMs();
+    return this.#slice(bindingsBelow, { identityUid, groupUid, roleUid, end: endOf(top), limit, now });
   }
 
   /** Whether lists of the bindings at a group and below it show that the person has joined. */
   async hasJoinedBelow(identityUid: string, top: string): Promise<boolean> {
-    return (await this.#slice(joinedBelow, { identityUid, groupUid: top, end: endOf(top) })).length > 0;
+    const now = this.tx.clockMs();
+    return (await this.#slice(joinedBelow, { identityUid, groupUid: top, end: endOf(top), now })).length > 0;
   }
 
   /**
@@ -177,7 +195,8 @@ export class AccessQuestions extends TransactionPart {
     after: Pick<BindingRow, "identityUid" | "roleUid">,
     limit: number,
   ): Promise<BindingRow[]> {
-    return this.#slice(bindingsOfGroup, { groupUid, identityUid: after.identityUid, roleUid: after.roleUid, limit });
+    const { identityUid, roleUid } = after;
+    return this.#slice(bindingsOfGroup, { groupUid, identityUid, roleUid, limit, now: this.tx.clockMs() });
   }
 
   /** Those of the identities that exist, by uid; also those that are being deleted. */

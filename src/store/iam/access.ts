@@ -4,6 +4,7 @@ import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Principal } from "../../kernel/principal.js";
 import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
 import type { Tables } from "../tables/tables.js";
+import { isLive } from "./role-bindings.js";
 
 /** An identity with one of its grants, or with none; the rows from which a call is authorized. */
 export interface AccessRow {
@@ -24,6 +25,8 @@ export interface AccessRow {
   readonly capabilities: CapabilitySet | null;
   /** Whether the binding that grants this is pending; null where there is no grant. */
   readonly pending: boolean | null;
+  /** When the grant ends, in epoch milliseconds; null: never. Grants that have ended are not read. */
+  readonly endTimeMs: number | null;
 }
 
 /** The token that a read names: whether it was revoked, and whether the installation has its key. */
@@ -47,6 +50,7 @@ const columns = (t: Tables) => ({
   roleUid: t.roleBindings.roleUid,
   capabilities: t.roles.capabilities,
   pending: t.roleBindings.pending,
+  endTimeMs: t.roleBindings.endTimeMs,
 });
 
 // That of the caller's token: a token is valid only while its key is, on whichever node or by whichever command it was revoked.
@@ -69,7 +73,12 @@ interface IdentityQuery {
   readonly token: string;
 }
 
-interface PageQuery extends IdentityQuery {
+/** Of the bindings; see {@link isLive}. */
+interface GrantQuery extends IdentityQuery {
+  readonly now: number;
+}
+
+interface PageQuery extends GrantQuery {
   readonly after: string;
   readonly limit: number;
 }
@@ -87,7 +96,7 @@ type GrantPage = (AccessRow & { readonly uid: string | null })[];
 // One query finds whether the identity exists and what it is granted at a group and its ancestors. The
 // ancestors of a group sort between its root and the group itself, so the few grants of an identity in
 // that range are read at once.
-const grantsInRange = statement<IdentityQuery & { root: string; uid: string }, AccessRow>((q, t) =>
+const grantsInRange = statement<GrantQuery & { root: string; uid: string }, AccessRow>((q, t) =>
   q
     .select(columns(t))
     .from(t.identities)
@@ -98,6 +107,7 @@ const grantsInRange = statement<IdentityQuery & { root: string; uid: string }, A
       and(
         eq(t.roleBindings.identityUid, t.identities.uid),
         between(t.roleBindings.groupUid, sql.placeholder("root"), sql.placeholder("uid")),
+        isLive(t.roleBindings),
       ),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
@@ -107,7 +117,7 @@ const grantsInRange = statement<IdentityQuery & { root: string; uid: string }, A
 
 // The same for identities with many grants, at a cost that does not grow with their number. Sizes are
 // rounded up so that a few shapes serve every depth.
-const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(String, (size) => (q, t) => {
+const grantsAt = statementFamily<number, Record<string, string | number>, AccessRow>(String, (size) => (q, t) => {
   const groupUids = Array.from({ length: size }, (_, i) => sql.placeholder(`group${i}`));
   return q
     .select(columns(t))
@@ -116,7 +126,11 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
     .leftJoin(t.revokedTokens, isToken(t))
     .leftJoin(
       t.roleBindings,
-      and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids)),
+      and(
+        eq(t.roleBindings.identityUid, t.identities.uid),
+        inArray(t.roleBindings.groupUid, groupUids),
+        isLive(t.roleBindings),
+      ),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
     .where(isIdentity(t));
@@ -125,11 +139,18 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
 // The grants that count for lists over all groups, in pages: an identity may have thousands. The page is read before it is
 // joined, so that no database reads all of them to sort them.
 const acceptedGrants = statement<PageQuery, AccessRow & { uid: string | null }>((q, t) => {
-  const { uid, identityUid, groupUid, roleUid, pending } = t.roleBindings;
+  const { uid, identityUid, groupUid, roleUid, pending, endTimeMs } = t.roleBindings;
   const page = q
-    .select({ uid, identityUid, groupUid, roleUid, pending })
+    .select({ uid, identityUid, groupUid, roleUid, pending, endTimeMs })
     .from(t.roleBindings)
-    .where(and(eq(identityUid, sql.placeholder("identity")), eq(pending, false), gt(uid, sql.placeholder("after"))))
+    .where(
+      and(
+        eq(identityUid, sql.placeholder("identity")),
+        eq(pending, false),
+        gt(uid, sql.placeholder("after")),
+        isLive(t.roleBindings),
+      ),
+    )
     .orderBy(asc(uid))
     .limit(rowLimit("limit"))
     .as("page");
@@ -137,6 +158,7 @@ const acceptedGrants = statement<PageQuery, AccessRow & { uid: string | null }>(
     .select({
       ...columns(t),
       ...{ groupUid: page.groupUid, roleUid: page.roleUid, pending: page.pending, uid: page.uid },
+      endTimeMs: page.endTimeMs,
     })
     .from(t.identities)
     .leftJoin(t.keys, isKey(t))
@@ -155,6 +177,7 @@ const identityAlone = statement<IdentityQuery, AccessRow>((q, t) =>
       roleUid: sql<null>`null`.as("role_uid"),
       capabilities: sql<null>`null`.as("capabilities"),
       pending: sql<null>`null`.as("pending"),
+      endTimeMs: sql<null>`null`.as("end_time_ms"),
     })
     .from(t.identities)
     .leftJoin(t.keys, isKey(t))
@@ -186,6 +209,7 @@ export class GrantReader extends TransactionPart {
       token: token.tokenId,
       root: lineage[0] ?? "",
       uid: lineage.at(-1) ?? "",
+      now: this.tx.clockMs(),
     };
     return this.all(grantsInRange, query, (rows) =>
       rows.length > MAX_IN_RANGE ? this.#readByGroup(query, lineage) : filterByLineage(rows, lineage),
@@ -200,7 +224,7 @@ export class GrantReader extends TransactionPart {
    */
   async findGrantsIn(identityUid: string, root: string, groupUids: readonly string[]): Promise<AccessRow[]> {
     // Every uid below the root is less than the root with a "0" after it.
-    const query = { identity: identityUid, key: "", token: "", root, uid: `${root}0` };
+    const query = { identity: identityUid, key: "", token: "", root, uid: `${root}0`, now: this.tx.clockMs() };
     const found = await this.all(grantsInRange, query);
     if (found.length <= MAX_IN_RANGE) return found;
     const rows: AccessRow[] = [];
@@ -210,10 +234,9 @@ export class GrantReader extends TransactionPart {
     return rows;
   }
 
-  #readByGroup(query: IdentityQuery, groupUids: readonly string[]): Promise<AccessRow[]> {
+  #readByGroup({ identity, key, token }: IdentityQuery, groupUids: readonly string[]): Promise<AccessRow[]> {
     const { size, params } = padParams("group", groupUids);
-    const { identity, key, token } = query;
-    return this.all(grantsAt(size), { ...params, identity, key, token });
+    return this.all(grantsAt(size), { ...params, identity, key, token, now: this.tx.clockMs() });
   }
 
   /** The identity in one row without a grant; empty where there is no such identity. */
@@ -229,6 +252,7 @@ export class GrantReader extends TransactionPart {
       token: token.tokenId,
       after: "",
       limit: PAGE_SIZE,
+      now: this.tx.clockMs(),
     };
     return this.all(acceptedGrants, query, (rows) => (rows.length < PAGE_SIZE ? rows : this.#readRest(query, rows)));
   }
@@ -237,7 +261,8 @@ export class GrantReader extends TransactionPart {
     const all: AccessRow[] = [...first];
     for (let page = first; page.length === PAGE_SIZE; ) {
       await this.tx.pause?.();
-      page = await this.all(acceptedGrants, { ...query, after: page.at(-1)?.uid ?? "" });
+      const now = this.tx.clockMs();
+      page = await this.all(acceptedGrants, { ...query, after: page.at(-1)?.uid ?? "", now });
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
     await this.tx.pause?.();
@@ -255,5 +280,5 @@ function filterByLineage(rows: AccessRow[], lineage: readonly string[]): AccessR
   const grants = rows.filter(({ groupUid }) => groupUid !== null && lineage.includes(groupUid));
   const [identity] = rows;
   if (grants.length > 0 || identity === undefined) return grants;
-  return [{ ...identity, groupUid: null, roleUid: null, capabilities: null, pending: null }];
+  return [{ ...identity, groupUid: null, roleUid: null, capabilities: null, pending: null, endTimeMs: null }];
 }

@@ -6,8 +6,10 @@ import {
   exists,
   gt,
   inArray,
+  isNotNull,
   isNull,
   lt,
+  lte,
   ne,
   notExists,
   or,
@@ -20,10 +22,10 @@ import { rootOf } from "../../kernel/uidp.js";
 import { byCreation, declareKind, defineKind, type KindPatch, type KindRow, type KindTable } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import type { Join } from "../lists/resource.js";
+import type { Filter, Join } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns, selectAny, selectRows, selectSome, updateRows } from "../rows.js";
-import { buildEquals, rowLimit, statement, sumOf, toNumber, value } from "../statement.js";
+import { buildEquals, rowLimit, statement, statementFamily, sumOf, toNumber, value } from "../statement.js";
 import type { Tables } from "../tables/tables.js";
 import type { RoleRow } from "./roles.js";
 
@@ -70,6 +72,11 @@ const join: Join = {
   ],
 };
 
+const filters: Readonly<Record<string, Filter>> = {
+  // Those that end, and do so after a time.
+  endsAfter: (t) => sql`coalesce(${t.roleBindings.endTimeMs}, 0) > ${value("endsAfter")}`,
+};
+
 /** Role bindings as they are listed; they have no names. */
 const declared = declareKind({
   number: 4,
@@ -96,6 +103,8 @@ const declared = declareKind({
      * but adds nothing to lists over all groups. One that a directory manages is never pending.
      */
     pending: c.bool("pending").notNull().default(false),
+    /** When it ends, in epoch milliseconds; null: never. See {@link isLive}. */
+    endTimeMs: c.long("end_time_ms"),
     /** The uid of the identity provider whose directory manages it; null where callers do. */
     managedByUid: c.str("managed_by_uid"),
     createTimeMs: c.long("create_time_ms").notNull(),
@@ -106,6 +115,7 @@ const declared = declareKind({
     c.index("role_bindings_group").on(t.groupUid, t.automatic),
     c.index("role_bindings_pending").on(t.identityUid, t.pending, t.uid),
     c.index("role_bindings_role").on(t.roleUid, t.uid),
+    c.index("role_bindings_end").on(t.endTimeMs).where(sql`end_time_ms IS NOT NULL`),
     c.uniqueIndex("role_bindings_same").on(t.groupUid, t.identityUid, t.roleUid),
   ],
   parent: "groupUid",
@@ -121,6 +131,7 @@ const declared = declareKind({
   quota: "bindings",
   sorts: byCreation,
   join,
+  filters,
 });
 
 declare module "../tables/kind-tables.js" {
@@ -131,25 +142,97 @@ declare module "../tables/kind-tables.js" {
 
 export type RoleBindingRow = KindRow<typeof declared>;
 
+/** Later than every end: the greatest time that a number holds exactly. */
+const NEVER_MS = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Whether a binding has not ended at the time `now`, a parameter that every statement with it takes: the time of the process,
+ * when the statement runs. A binding that has ended grants nothing, and is there for nobody, until the sweep deletes it.
+ * Statements that do without it are listed with their reasons in test/store/ended-bindings-suite.ts.
+ */
+export const isLive = ({ endTimeMs }: Tables["roleBindings"]): SQL =>
+  // No index is used for it: nearly all bindings are live.
+  sql`coalesce(${endTimeMs}, ${sql.raw(String(NEVER_MS))}) > ${value("now")}`;
+
+/** As {@link isLive}, of a row. */
+export function isLiveAt({ endTimeMs }: Pick<RoleBindingRow, "endTimeMs">, nowMs: number): boolean {
+  return (endTimeMs ?? NEVER_MS) > nowMs;
+}
+
+/** Whether a binding never ends. Bindings that end make no owner. */
+const isPermanent = ({ endTimeMs }: Tables["roleBindings"]) => isNull(endTimeMs);
+
+/** The time that {@link isLive} takes. */
+interface Now {
+  readonly now: number;
+}
+
 /** A limit that no number of bindings reaches. */
 const NO_LIMIT = 2 ** 31 - 1;
 
 const same = selectRows("roleBindings", ["groupUid", "identityUid", "roleUid"]);
 const ofIdentity = selectSome("roleBindings", ["identityUid"]);
-const grantsOfIdentity = selectSome("roleBindings", ["identityUid"], { columns: ["groupUid", "roleUid"] });
-const ofRole = selectRows("roleBindings", ["roleUid"], { orderBy: ["uid"] });
 const anyOfRole = selectAny("roleBindings", "roleUid");
 const anyOf = selectAny("roleBindings", "roleUid", "identityUid");
-const anyInGroup = selectAny("roleBindings", "groupUid", "automatic");
 const inGroup = selectRows("roleBindings", ["groupUid", "automatic"]);
 const accept = updateRows("roleBindings", ["uid"], ["pending"]);
+const setEnd = updateRows("roleBindings", ["uid"], ["endTimeMs", "updateTimeMs"]);
+
+const grantsOfIdentity = statement<
+  Named<"identityUid"> & Now & { limit: number },
+  Pick<RoleBindingRow, "groupUid" | "roleUid">
+>((q, t) =>
+  q
+    .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isLive(t.roleBindings)))
+    .limit(rowLimit("limit")),
+);
+
+const ofRole = statement<Named<"roleUid"> & Now, RoleBindingRow>((q, t) =>
+  q
+    .select(ownColumns(t.roleBindings))
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "roleUid"), isLive(t.roleBindings)))
+    .orderBy(asc(t.roleBindings.uid)),
+);
+
+const grantedInGroup = statement<Named<"groupUid"> & Now, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "groupUid"), eq(t.roleBindings.automatic, false), isLive(t.roleBindings)))
+    .limit(rowLimit(1)),
+);
+
+// The bindings that have ended: all in the order of their ends, or those of a group in the order of identities and roles.
+const ended = statementFamily<"all" | "group", Partial<Named<"groupUid">> & Now & { limit: number }, RoleBindingRow>(
+  String,
+  (which) => (q, t) =>
+    q
+      .select(ownColumns(t.roleBindings))
+      .from(t.roleBindings)
+      .where(
+        and(
+          which === "group" ? buildEquals(t.roleBindings, "groupUid") : undefined,
+          isNotNull(t.roleBindings.endTimeMs),
+          lte(t.roleBindings.endTimeMs, value("now")),
+        ),
+      )
+      .orderBy(
+        ...(which === "group"
+          ? [asc(t.roleBindings.identityUid), asc(t.roleBindings.roleUid)]
+          : [asc(t.roleBindings.endTimeMs)]),
+      )
+      .limit(rowLimit("limit")),
+);
 
 // The identities of an organisation: those that are in it, and those that are bound in it. Bindings of people who have never
 // registered have no identity.
-const members = statement<{ rootUid: string; after: string; limit: number }, { uid: string }>((q, t) => {
+const members = statement<Now & { rootUid: string; after: string; limit: number }, { uid: string }>((q, t) => {
   const [b, i] = [t.roleBindings, t.identities];
   const bound = sql`select ${b.identityUid} as uid from ${b}
-    where ${b.rootUid} = ${value("rootUid")} and ${b.identityUid} > ${value("after")}`;
+    where ${b.rootUid} = ${value("rootUid")} and ${b.identityUid} > ${value("after")} and ${isLive(b)}`;
   const root = value("rootUid");
   const own = sql`select ${i.uid} as uid from ${i}
     where ${i.uid} > ${root} || '/' and ${i.uid} < ${root} || '0' and ${i.uid} > ${value("after")}`;
@@ -162,14 +245,20 @@ const members = statement<{ rootUid: string; after: string; limit: number }, { u
 
 // What an identity is bound to in an organisation, with the names of roles.
 const grantsWithin = statement<
-  Named<"identityUid"> & { rootUid: string; limit: number },
+  Named<"identityUid"> & Now & { rootUid: string; limit: number },
   { groupUid: string; roleUid: string; roleName: string }
 >((q, t) =>
   q
     .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid, roleName: t.roles.name })
     .from(t.roleBindings)
     .innerJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
-    .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.rootUid, value("rootUid"))))
+    .where(
+      and(
+        buildEquals(t.roleBindings, "identityUid"),
+        eq(t.roleBindings.rootUid, value("rootUid")),
+        isLive(t.roleBindings),
+      ),
+    )
     .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
     .limit(rowLimit("limit")),
 );
@@ -190,11 +279,11 @@ const managed = statement<{ providerUid: string; rootUid: string; after: string;
 );
 
 // The identities with a role at a group itself.
-const holdersAt = statement<Named<"groupUid" | "roleUid"> & { limit: number }, { uid: string }>((q, t) =>
+const holdersAt = statement<Named<"groupUid" | "roleUid"> & Now & { limit: number }, { uid: string }>((q, t) =>
   q
     .select({ uid: t.roleBindings.identityUid })
     .from(t.roleBindings)
-    .where(buildEquals(t.roleBindings, "groupUid", "roleUid"))
+    .where(and(buildEquals(t.roleBindings, "groupUid", "roleUid"), isLive(t.roleBindings)))
     .orderBy(asc(t.roleBindings.identityUid))
     .limit(rowLimit("limit")),
 );
@@ -203,7 +292,7 @@ type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>
 
 // Bindings of an identity that are pending, or that are not, with uids between `after` and `end`.
 const byPending = statement<
-  Named<"identityUid"> & { pending: boolean; after: string; end: string; limit: number },
+  Named<"identityUid"> & Now & { pending: boolean; after: string; end: string; limit: number },
   RoleBindingRow
 >((q, t) =>
   q
@@ -214,6 +303,7 @@ const byPending = statement<
         buildEquals(t.roleBindings, "identityUid", "pending"),
         gt(t.roleBindings.uid, value("after")),
         lt(t.roleBindings.uid, value("end")),
+        isLive(t.roleBindings),
       ),
     )
     .orderBy(asc(t.roleBindings.uid))
@@ -221,19 +311,19 @@ const byPending = statement<
 );
 
 // How many bindings of an identity are pending, or are not.
-const countPending = statement<Named<"identityUid"> & { pending: boolean }, { total: number }>((q, t) =>
+const countPending = statement<Named<"identityUid"> & Now & { pending: boolean }, { total: number }>((q, t) =>
   q
     .select({ total: toNumber(sql`count(*)`) })
     .from(t.roleBindings)
-    .where(buildEquals(t.roleBindings, "identityUid", "pending")),
+    .where(and(buildEquals(t.roleBindings, "identityUid", "pending"), isLive(t.roleBindings))),
 );
 
 // The root groups in whose subtrees bindings of an identity are pending. Seeks in the index from one root to the
 // next, so that the cost does not depend on the number of bindings. Its parameter `limit` is at least 1.
-const pendingRoots = statement<Named<"identityUid"> & { limit: number }, { root: string }>((q, t) => {
+const pendingRoots = statement<Named<"identityUid"> & Now & { limit: number }, { root: string }>((q, t) => {
   const b = t.roleBindings;
   const next = (after?: SQL) => {
-    const pending = and(eq(b.identityUid, value("identityUid")), eq(b.pending, true), after);
+    const pending = and(eq(b.identityUid, value("identityUid")), eq(b.pending, true), isLive(b), after);
     return sql`(select substr(${b.uid}, 1, 40) from ${b} where ${pending} order by ${b.uid} limit 1)`;
   };
   return q.select({ root: sql<string>`roots.root`.as("root") }).from(
@@ -247,11 +337,11 @@ const pendingRoots = statement<Named<"identityUid"> & { limit: number }, { root:
 });
 
 // The roles of an identity, each once.
-const rolesOfIdentity = statement<Named<"identityUid">, Pick<RoleRow, "uid" | "capabilities">>((q, t) => {
+const rolesOfIdentity = statement<Named<"identityUid"> & Now, Pick<RoleRow, "uid" | "capabilities">>((q, t) => {
   const bound = q
     .select({ uid: t.roleBindings.roleUid })
     .from(t.roleBindings)
-    .where(buildEquals(t.roleBindings, "identityUid"));
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isLive(t.roleBindings)));
   return q
     .select({ uid: t.roles.uid, capabilities: t.roles.capabilities })
     .from(t.roles)
@@ -264,11 +354,17 @@ const isOutside = (column: SQLWrapper, name: string) => {
 };
 
 // A binding of the identity outside the subtree of a group.
-const ofIdentityOutside = statement<Named<"identityUid" | "groupUid">, object>((q, t) =>
+const ofIdentityOutside = statement<Named<"identityUid" | "groupUid"> & Now, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "identityUid"), isOutside(t.roleBindings.groupUid, "groupUid")))
+    .where(
+      and(
+        buildEquals(t.roleBindings, "identityUid"),
+        isOutside(t.roleBindings.groupUid, "groupUid"),
+        isLive(t.roleBindings),
+      ),
+    )
     .limit(rowLimit(1)),
 );
 
@@ -295,7 +391,7 @@ const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
     ),
   );
 
-// Two bindings of existing identities to the role at the group that meet a further condition.
+// Two bindings of existing identities to the role at the group that never end and meet a further condition.
 const selectHolders = <P extends object>(isCounted: (tables: Tables) => SQL | undefined) =>
   statement<Named<"groupUid" | "roleUid"> & P, object>((q, t) =>
     q
@@ -305,6 +401,7 @@ const selectHolders = <P extends object>(isCounted: (tables: Tables) => SQL | un
       .where(
         and(
           buildEquals(t.roleBindings, "groupUid", "roleUid"),
+          isPermanent(t.roleBindings),
           isHolder(t.identities, sql`${value("groupUid")}`),
           isCounted(t),
         ),
@@ -322,7 +419,7 @@ const holders = selectHolders<{ except: string }>(({ identities, roleBindings })
 // Only bindings that callers manage.
 const manualHolders = selectHolders(({ roleBindings }) => isNull(roleBindings.managedByUid));
 
-// A root group at which the identity has the role and no other identity holds it. It jumps from each organisation in which
+// A root group at which the identity has the role for ever and no other identity holds it so. It jumps from each organisation in which
 // the identity has bindings to the next, so that the cost does not depend on the number of bindings.
 const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((q, t) => {
   const b = t.roleBindings;
@@ -334,7 +431,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
   const own = q
     .select({ uid: b.uid })
     .from(b)
-    .where(and(buildEquals(b, "identityUid", "roleUid"), eq(b.groupUid, root)));
+    .where(and(buildEquals(b, "identityUid", "roleUid"), eq(b.groupUid, root), isPermanent(b)));
   const other = q
     .select({ uid: b.uid })
     .from(b)
@@ -344,6 +441,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
         eq(b.groupUid, root),
         buildEquals(b, "roleUid"),
         ne(b.identityUid, value("identityUid")),
+        isPermanent(b),
         isHolder(t.identities, root),
       ),
     );
@@ -360,13 +458,17 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
     .limit(rowLimit(1));
 });
 
-// A binding of the identity to the role at a root group.
+// A binding of the identity to the role at a root group that never ends.
 const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
     .where(
-      and(buildEquals(t.roleBindings, "identityUid", "roleUid"), eq(t.roleBindings.groupUid, t.roleBindings.rootUid)),
+      and(
+        buildEquals(t.roleBindings, "identityUid", "roleUid"),
+        eq(t.roleBindings.groupUid, t.roleBindings.rootUid),
+        isPermanent(t.roleBindings),
+      ),
     )
     .limit(rowLimit(1)),
 );
@@ -374,20 +476,48 @@ const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
 /** Greater than every uid: uids are hex digits and slashes. */
 const MAX_UID = "g";
 
-// The bindings of an identity that is being deleted grant nothing.
-function withoutDeleted(rows: HydratedBinding[]): HydratedBinding[] {
-  return rows.filter(({ identityDeleteTimeMs }) => identityDeleteTimeMs === null);
-}
-
+/**
+ * Role bindings. Those that have ended are neither found nor listed until the sweep deletes them, but their rows are there.
+ */
 export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof declared>> {
+  override async find(uid: string): Promise<RoleBindingRow | undefined> {
+    return this.#onlyLive(await this.findStored(uid));
+  }
+
   /** The binding of this identity to this role at this group. */
-  findSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
+  async findSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
+    return this.#onlyLive(await this.findStoredSame(groupUid, identityUid, roleUid));
+  }
+
+  /** As {@link findSame}, also where it has ended: there can be no other row with these values. */
+  findStoredSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
     return this.first(same, { groupUid, identityUid, roleUid });
+  }
+
+  /** As {@link findStoredSame}, where it has ended. */
+  async findEndedSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
+    const row = await this.findStoredSame(groupUid, identityUid, roleUid);
+    return this.#onlyLive(row) === undefined ? row : undefined;
   }
 
   /** Those of `uids` that exist, in no order; one query. */
   async findHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
-    return withoutDeleted((await readByUids(this.tx, roleBindingKind, uids)) as HydratedBinding[]);
+    return this.#onlyEffective(await this.findStoredHydrated(uids));
+  }
+
+  /** As {@link findHydrated}, also those that have ended. */
+  async findStoredHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+    return (await readByUids(this.tx, roleBindingKind, uids)) as HydratedBinding[];
+  }
+
+  #onlyLive(row: RoleBindingRow | undefined): RoleBindingRow | undefined {
+    return row !== undefined && isLiveAt(row, this.tx.clockMs()) ? row : undefined;
+  }
+
+  // The bindings of an identity that is being deleted grant nothing either.
+  #onlyEffective(rows: HydratedBinding[]): HydratedBinding[] {
+    const nowMs = this.tx.clockMs();
+    return rows.filter((row) => row.identityDeleteTimeMs === null && isLiveAt(row, nowMs));
   }
 
   /** Changes the identity or the role; a changed binding is no longer automatic. */
@@ -397,27 +527,48 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
 
   override async list(query: ListQuery): Promise<Page<HydratedBinding>> {
     const page = (await super.list(query)) as Page<HydratedBinding>;
-    return { ...page, rows: withoutDeleted(page.rows) };
+    return { ...page, rows: this.#onlyEffective(page.rows) };
   }
 
-  /** Bindings of an identity, at most `limit`; all of them by default. */
+  /** As {@link list}, those alone that end. */
+  listEnding(query: ListQuery): Promise<Page<HydratedBinding>> {
+    const equals = { ...query.filter.equals, endsAfter: this.tx.clockMs() };
+    return this.list({ ...query, filter: { ...query.filter, equals } });
+  }
+
+  /** Sets when a binding ends, and changes nothing else of it. */
+  setEnd(uid: string, endTimeMs: number | null, updateTimeMs: number): Promise<void> {
+    return this.run(setEnd, { uid, endTimeMs, updateTimeMs });
+  }
+
+  /**
+   * The bindings that have ended at `nowMs`, at most `limit`.
+   *
+   * @param groupUid of this group alone; of all groups unless set
+   */
+  findEnded(nowMs: number, limit: number, groupUid?: string): Promise<RoleBindingRow[]> {
+    if (groupUid === undefined) return this.all(ended("all"), { now: nowMs, limit });
+    return this.all(ended("group"), { groupUid, now: nowMs, limit });
+  }
+
+  /** The stored bindings of an identity, also those that have ended, at most `limit`; all of them by default. */
   findByIdentity(identityUid: string, limit = NO_LIMIT): Promise<RoleBindingRow[]> {
     return this.all(ofIdentity, { identityUid, limit });
   }
 
   /** The roles of an identity, each once; one statement, however many bindings there are. */
   findRolesOf(identityUid: string): Promise<Pick<RoleRow, "uid" | "capabilities">[]> {
-    return this.all(rolesOfIdentity, { identityUid });
+    return this.all(rolesOfIdentity, { identityUid, ...this.#now() });
   }
 
   /** The groups and roles of an identity's bindings, at most `limit`. */
   findGrantsOf(identityUid: string, limit: number): Promise<Pick<RoleBindingRow, "groupUid" | "roleUid">[]> {
-    return this.all(grantsOfIdentity, { identityUid, limit });
+    return this.all(grantsOfIdentity, { identityUid, limit, ...this.#now() });
   }
 
   /** Whether the identity has a binding outside the subtree of a group. */
   isBoundOutside(identityUid: string, groupUid: string): Promise<boolean> {
-    return this.has(ofIdentityOutside, { identityUid, groupUid });
+    return this.has(ofIdentityOutside, { identityUid, groupUid, ...this.#now() });
   }
 
   /** A root group whose only holder of the role is this identity; undefined where there is none. */
@@ -428,31 +579,31 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
 
   /** The bindings of an identity that are pending, or are not, with uids greater than `after`, in the order of uids. */
   async findByPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
-    const rows = await this.all(byPending, { identityUid, pending, after, end: MAX_UID, limit });
+    const rows = await this.all(byPending, { identityUid, pending, after, end: MAX_UID, limit, ...this.#now() });
     const found = new Map((await this.findHydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
     return rows.flatMap(({ uid }) => found.get(uid) ?? []);
   }
 
   /** How many bindings of an identity are pending, or are not. */
   countPending(identityUid: string, pending: boolean): Promise<number> {
-    return this.all(countPending, { identityUid, pending }, sumOf);
+    return this.all(countPending, { identityUid, pending, ...this.#now() }, sumOf);
   }
 
   /** The root groups in whose subtrees bindings of an identity are pending, in the order of uids. */
   async findPendingRoots(identityUid: string, limit: number): Promise<string[]> {
-    const rows = await this.all(pendingRoots, { identityUid, limit });
+    const rows = await this.all(pendingRoots, { identityUid, limit, ...this.#now() });
     return rows.map(({ root }) => root);
   }
 
   /** Whether the identity has a binding that is not pending in the subtree of a root group. */
   hasAccepted(identityUid: string, rootUid: string): Promise<boolean> {
-    const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
+    const range = { after: rootUid, end: `${rootUid}0`, limit: 1, ...this.#now() };
     return this.has(byPending, { identityUid, pending: false, ...range });
   }
 
   /** Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids. */
   async accept(identityUid: string, rootUid: string, limit: number): Promise<string[]> {
-    const range = { after: rootUid, end: `${rootUid}0`, limit };
+    const range = { after: rootUid, end: `${rootUid}0`, limit, ...this.#now() };
     const rows = await this.all(byPending, { identityUid, pending: true, ...range });
     for (const { uid } of rows) await this.acceptOne(uid);
     return rows.map(({ uid }) => uid);
@@ -464,17 +615,17 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
 
   /** The uids of the identities of an organisation, in their order, from the first one after `after`, at most `limit`. */
   async listMembers(rootUid: string, after: string, limit: number): Promise<string[]> {
-    return (await this.all(members, { rootUid, after, limit })).map(({ uid }) => uid);
+    return (await this.all(members, { rootUid, after, limit, ...this.#now() })).map(({ uid }) => uid);
   }
 
   /** What an identity is bound to in an organisation, at most `limit`. */
   findGrantsWithin(identityUid: string, rootUid: string, limit: number) {
-    return this.all(grantsWithin, { identityUid, rootUid, limit });
+    return this.all(grantsWithin, { identityUid, rootUid, limit, ...this.#now() });
   }
 
   /** The uids of the identities with a role at a group itself, at most `limit`. */
   async findHolders(groupUid: string, roleUid: string, limit: number): Promise<string[]> {
-    return (await this.all(holdersAt, { groupUid, roleUid, limit })).map(({ uid }) => uid);
+    return (await this.all(holdersAt, { groupUid, roleUid, limit, ...this.#now() })).map(({ uid }) => uid);
   }
 
   /**
@@ -487,33 +638,33 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return rows.map(({ uid }) => uid);
   }
 
-  /** Whether the identity has the role at any group. */
+  /** Whether the identity has the role at any group, also by a binding that has ended. */
   hasRole(identityUid: string, roleUid: string): Promise<boolean> {
     return this.has(anyOf, { roleUid, identityUid });
   }
 
   /** The bindings of a role, in the order of uids. */
   findByRole(roleUid: string): Promise<RoleBindingRow[]> {
-    return this.all(ofRole, { roleUid });
+    return this.all(ofRole, { roleUid, ...this.#now() });
   }
 
-  /** Whether the role is bound anywhere. */
+  /** Whether the role is bound anywhere, also by a binding that has ended: its row refers to the role. */
   isBound(roleUid: string): Promise<boolean> {
     return this.has(anyOfRole, { roleUid });
   }
 
-  /** Whether the role is bound outside the subtree of a group. */
+  /** Whether the role is bound outside the subtree of a group, also by a binding that has ended. */
   isRoleBoundOutside(roleUid: string, groupUid: string): Promise<boolean> {
     return this.has(ofRoleOutside, { roleUid, groupUid });
   }
 
   /** Whether the group has a binding besides the automatic ones. */
   hasGranted(groupUid: string): Promise<boolean> {
-    return this.has(anyInGroup, { groupUid, automatic: false });
+    return this.has(grantedInGroup, { groupUid, ...this.#now() });
   }
 
   /**
-   * How many existing identities have the role at the group, without `anonymous`; counts up to two.
+   * How many existing identities have the role at the group for ever, without `anonymous`; counts up to two.
    *
    * @param except a provider whose people and whose bindings do not count
    */
@@ -526,13 +677,22 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return (await this.all(manualHolders, { groupUid, roleUid })).length;
   }
 
-  /** Whether the identity has the role at any root group. */
+  /** Whether the identity has the role at any root group for ever. */
   hasRoleAtRoot(identityUid: string, roleUid: string): Promise<boolean> {
     return this.has(atRoot, { identityUid, roleUid });
   }
 
   async deleteAutomatic(groupUid: string): Promise<void> {
     for (const { uid } of await this.all(inGroup, { groupUid, automatic: true })) await this.delete(uid);
+  }
+
+  /** Deletes the bindings of a group that have ended, which are few: most were deleted before. */
+  async deleteEndedIn(groupUid: string): Promise<void> {
+    for (const { uid } of await this.findEnded(this.tx.clockMs(), NO_LIMIT, groupUid)) await this.delete(uid);
+  }
+
+  #now(): Now {
+    return { now: this.tx.clockMs() };
   }
 }
 

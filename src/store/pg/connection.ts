@@ -3,6 +3,7 @@ import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
+import { type Clock, systemClock } from "../../kernel/time.js";
 import { type AnyStatement, type Executor, prepareQuery, type Sql, type Statement, type Take } from "../statement.js";
 import { schema as tables } from "../tables/schema-pg.js";
 
@@ -82,7 +83,10 @@ export interface PgExecutor extends Executor {
  *
  * @param options.named whether they have names: not behind a pooler, which gives each transaction another session
  */
-export function createExecutor(client: pg.ClientBase, { named = true }: { readonly named?: boolean } = {}): PgExecutor {
+export function createExecutor(
+  client: pg.ClientBase,
+  { named = true, clock = systemClock }: { readonly named?: boolean; readonly clock?: Clock } = {},
+): PgExecutor {
   const now = named ? { name: "arbor_now", text: NOW } : NOW;
   const sql = drizzle(client as pg.Client) as unknown as Sql;
   const prepared: (Prepared | undefined)[] = [];
@@ -101,6 +105,7 @@ export function createExecutor(client: pg.ClientBase, { named = true }: { readon
       return changedRows;
     },
     isReading: (statement) => isReading(prepare(statement)),
+    clockMs: () => clock(),
     async nowMs() {
       const { rows } = await client.query(now);
       return Number(rows[0]?.ms);

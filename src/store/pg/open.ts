@@ -282,7 +282,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   function executorOf(client: pg.PoolClient): PgExecutor {
     let executor = executors.get(client);
     if (executor === undefined) {
-      executor = createExecutor(client, access);
+      executor = createExecutor(client, { ...access, clock });
       executors.set(client, executor);
     }
     return executor;

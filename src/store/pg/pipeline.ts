@@ -54,6 +54,10 @@ export class PipelinedTransaction implements Executor {
     return this.#note(this.#executor.nowMs());
   }
 
+  clockMs(): number {
+    return this.#executor.clockMs();
+  }
+
   /** Rejects statements that wait for BEGIN: they would run in the next transaction. */
   close(): void {
     this.#isOpen = false;

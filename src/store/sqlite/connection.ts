@@ -127,6 +127,7 @@ export function createExecutor(
       return changedRows;
     },
     nowMs: async () => clock(),
+    clockMs: () => clock(),
     async rows<Params extends object, Row, T>(
       statement: Statement<Params, Row>,
       params: Params,

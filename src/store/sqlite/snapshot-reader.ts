@@ -234,6 +234,10 @@ class Snapshot implements Executor {
     return this.connection.nowMs();
   }
 
+  clockMs(): number {
+    return this.connection.clockMs();
+  }
+
   pause(): Promise<void> {
     return this.#pause(this);
   }

@@ -64,10 +64,12 @@ function buildMessageExample(
   inPath: readonly string[],
   depth: number,
 ): Json | undefined {
-  const wellKnown = wellKnownExamples[desc.typeName];
-  if (wellKnown !== undefined) return wellKnown;
   const { side, comments } = context;
   const isBody = side === "body";
+  // The times that requests require are in the future.
+  if (isBody && desc.typeName === "google.protobuf.Timestamp") return "2999-01-31T12:00:00.000Z";
+  const wellKnown = wellKnownExamples[desc.typeName];
+  if (wellKnown !== undefined) return wellKnown;
   const seenOneofs = new Set<string>();
   const example: Schema = {};
   const fields = desc.fields.filter(

@@ -60,6 +60,7 @@ export async function serveLog(
           automatic: false,
           accepted: false,
           managedByUid: null,
+          endTimeMs: null,
           pending: false,
           createTimeMs: 1_000,
           updateTimeMs: 1_000,

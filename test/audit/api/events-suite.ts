@@ -169,6 +169,7 @@ export function eventsSuite(): void {
           automatic: false,
           accepted: false,
           managedByUid: null,
+          endTimeMs: null,
           pending: false,
           createTimeMs: 1,
           updateTimeMs: 1,

@@ -234,4 +234,85 @@ export const roleBindings: readonly Rule[] = [
     shownBy: "test/iam/pending-bindings.test.ts",
     test: "is pending, grants its role at its group, and is in no list over all groups",
   },
+  {
+    anchor: "ends-of-role-bindings",
+    says: "a binding with an end is created in one call, and listed with it",
+    steps: [
+      {
+        http: "POST /bindings/v1/temporaryBindings/<fresh>",
+        body: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>", endTime: "2999-01-01T00:00:00Z" },
+        expect: { json: { uid: /^<fresh>\//, roleUid: "<viewerRole>", endTime: "2999-01-01T00:00:00.000Z" } },
+        keep: { made: "uid" },
+      },
+      {
+        http: "GET /bindings/v1/temporaryBindings?group=<fresh>",
+        expect: { json: { bindings: [{ uid: "<made>", endTime: "2999-01-01T00:00:00.000Z" }], totalCount: "1" } },
+      },
+      { call: "GetRoleBinding", request: { uid: "<made>" }, expect: { result: { uid: "<made>" } } },
+    ],
+    over: ["REST"],
+  },
+  {
+    anchor: "ends-of-role-bindings",
+    says: "SetBindingEnd sets and removes the end of any role binding",
+    steps: [
+      binds,
+      {
+        http: "POST /bindings/v1/temporaryBindings/<made>:setEnd",
+        body: { endTime: "2999-01-01T00:00:00Z" },
+        expect: { json: { uid: "<made>", endTime: "2999-01-01T00:00:00.000Z" } },
+      },
+      {
+        http: "POST /bindings/v1/temporaryBindings/<made>:setEnd",
+        body: {},
+        expect: { json: { uid: "<made>", endTime: absent } },
+      },
+    ],
+    over: ["REST"],
+  },
+  {
+    anchor: "ends-of-role-bindings",
+    says: "an end is in the future",
+    http: "POST /bindings/v1/temporaryBindings/<fresh>",
+    body: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>", endTime: "2020-01-01T00:00:00Z" },
+    expect: invalid(["endTime", "endTime must be in the future, and at most in the year 9999"]),
+  },
+  ...(
+    [
+      [
+        "from its end on a binding grants nothing",
+        "grants its role until its end on every protocol, and nothing from then on",
+      ],
+      ["and is neither shown nor listed", "is neither shown nor listed from its end on, in any version"],
+      [
+        "a binding that has ended is deleted, with its event",
+        "is deleted by the sweep with its event, so that the clock may step back",
+      ],
+      [
+        "a binding that is created in the place of one that has ended is a new one",
+        "gives way to a new one, also where several are created at once",
+      ],
+      ["who may change bindings may end them sooner, not later", "needs the rights that methods of role bindings need"],
+      [
+        "a creation does not change another end",
+        "is the same when a creation is repeated, and no creation shortens another binding",
+      ],
+      [
+        "CreateRoleBinding removes an end, UpdateRoleBinding keeps it",
+        "is removed by a creation, and kept by an update, in each version",
+      ],
+      ["an owner whose binding ends is none to be left with", "is none that an organisation may be left with"],
+      [
+        "no end is set while older servers may run",
+        "cannot be set while servers of older versions may use the database",
+      ],
+    ] as const
+  ).map(
+    ([says, test]): Rule => ({
+      anchor: "ends-of-role-bindings",
+      says,
+      shownBy: "test/iam/temporary-bindings.test.ts",
+      test,
+    }),
+  ),
 ];

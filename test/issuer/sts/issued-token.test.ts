@@ -6,8 +6,9 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { groupKind } from "../../../src/store/iam/groups.js";
+import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../../src/store/iam/roles.js";
-import { groupRow } from "../../support/rows.js";
+import { bindingRow, groupRow } from "../../support/rows.js";
 import { ask } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
@@ -243,6 +244,19 @@ describe("the claim cap", () => {
       [child]: editor,
     });
     assert.equal(await capOf(identity, "limited", { scope: world.foreign }), undefined);
+  });
+
+  it("has no right that ends before the token does", async () => {
+    const identity = await world.workload("ending", { role: "viewer" });
+    const bind = (role: string, hours: number) => {
+      const endTimeMs = Date.now() + hours * 3_600_000;
+      const row = bindingRow(randomIds.newUid(child), identity, builtinRoleUid(role), { endTimeMs });
+      return world.write((tx) => tx.table(roleBindingKind).insert(row));
+    };
+    await bind("editor", 0.9);
+    assert.deepEqual(await capOf(identity, "ending"), { [world.root]: await capabilitiesOf("viewer") });
+    await bind("registry.pull", 1.1);
+    assert.deepEqual((await capOf(identity, "ending"))?.[child], await capabilitiesOf("registry.pull"));
   });
 
   it("is left out for more than 16 groups", async () => {

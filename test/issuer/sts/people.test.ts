@@ -20,7 +20,7 @@ import {
   precondition,
   unauthenticated,
 } from "../../contract/expectations.js";
-import { groupRow, roleRow } from "../../support/rows.js";
+import { bindingRow, groupRow, roleRow } from "../../support/rows.js";
 import { invite } from "../auth-world.js";
 import { exchangerOf } from "../mutations/exchanger.js";
 import { type Answer, ask } from "./ask.js";
@@ -214,6 +214,26 @@ describe("an organisation's own provider", () => {
       [world.root],
     );
     assert.deepEqual(Object.keys(claimsOf(token).cap as object), [world.root], "nor do tokens");
+  });
+
+  it("gives its default role for good to people who were bound to it before, with an end or without", async () => {
+    for (const [subject, endTimeMs] of [
+      ["bound-before", null],
+      ["bound-for-a-while", Date.now() + 60_000],
+      ["bound-once", Date.now() - 1],
+    ] as const) {
+      const uid = providerPersonUid(provider.uid, world.people.issuer, subject);
+      const row = bindingRow(randomIds.newUid(world.root), uid, builtinRoleUid("viewer"), { pending: true, endTimeMs });
+      await world.write((tx) => tx.table(roleBindingKind).insert(row));
+      assert.equal(await provider.signIn(subject), uid);
+      const bound = await world.write((tx) => tx.table(roleBindingKind).findByIdentity(uid));
+      const expected = [{ roleUid: builtinRoleUid("viewer"), pending: false, endTimeMs: null }];
+      assert.deepEqual(
+        bound.map(({ roleUid, pending, endTimeMs: end }) => ({ roleUid, pending, endTimeMs: end })),
+        expected,
+        subject,
+      );
+    }
   });
 
   it("takes its people with it", async () => {

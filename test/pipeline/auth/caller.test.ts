@@ -37,6 +37,7 @@ function row(groupUid: string | null, capabilities: string | null): AccessRow {
     roleUid: groupUid === null ? null : rootUid(0x20),
     capabilities,
     pending: false,
+    endTimeMs: null,
   };
 }
 

@@ -28,6 +28,7 @@ const SUBJECTS: readonly (readonly [of: RegExp, subject: Subject])[] = [
   [/\/digests?\/|\/(?:repocountbysource|repotagssummary|digestcount)\/|\/readme$/, "image"],
   [/:requestGroupAccess$|\/(?:terms|settings)\//, "organisation"],
   [/\/rolebindings\/batch\//, "groups"],
+  [/\/temporaryBindings\/\{\w+\}:setEnd$/, "roleBindings"],
 ];
 
 // What else makes things than a request that names their parent in the path, see isCreate.

@@ -6,6 +6,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file arbor/access/v1/access.proto.
@@ -96,6 +97,14 @@ export declare type CheckResponse = Message<"arbor.access.v1.CheckResponse"> & {
    * @generated from field: bool unconfirmed = 5;
    */
   unconfirmed: boolean;
+
+  /**
+   * When the call is no longer authorized, because role bindings end. Not set
+   * where it is not authorized, and where no end is known.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 6;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -193,6 +202,13 @@ export declare type ExplainResponse = Message<"arbor.access.v1.ExplainResponse">
    * @generated from field: repeated arbor.access.v1.Grant grants = 7;
    */
   grants: Grant[];
+
+  /**
+   * As in CheckResponse.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 8;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -273,6 +289,13 @@ export declare type Grant = Message<"arbor.access.v1.Grant"> & {
    * @generated from field: arbor.access.v1.Effect effect = 9;
    */
   effect: Effect;
+
+  /**
+   * When the role binding ends. Not set for one that does not.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 10;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -513,6 +536,13 @@ export declare type IdentitySubject = Message<"arbor.access.v1.IdentitySubject">
    * @generated from field: bool unconfirmed = 4;
    */
   unconfirmed: boolean;
+
+  /**
+   * As in CheckResponse.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 5;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**

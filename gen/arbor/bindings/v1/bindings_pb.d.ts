@@ -60,6 +60,13 @@ export declare type Binding = Message<"arbor.bindings.v1.Binding"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 6;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * When the binding ends. Not set for one that does not.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 7;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**

@@ -22,6 +22,7 @@ import { addPresetFlags, choosePreset } from "./presets/presets.js";
 import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
 import { iamResources } from "./resources.js";
 import { addRevokeTokens } from "./revoke-tokens-command.js";
+import { addSetEnd } from "./set-binding-end-command.js";
 import { addConditions, addGuard } from "./trust-commands.js";
 
 // The same path from `src` and from `dist`.
@@ -44,6 +45,8 @@ export function addIamCommands(arbor: Command): void {
   addConvertGithub(identities);
   addConditions(identities);
   addGuard(iam);
+  const roleBindings = iam.commands.find((command) => command.name() === "role-bindings");
+  if (roleBindings !== undefined) addSetEnd(roleBindings);
 }
 
 /** Adds a command for each resource, with a subcommand for each of its methods. */
@@ -90,6 +93,9 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     addFieldFlags(command, method, { resource: field, writing: true });
     if (field !== undefined) addFileFlag(command);
     if (resource.hasPresets) addPresetFlags(command);
+    if (resource.mayEnd) {
+      command.option("--expires <time>", "when it ends: a time such as 2026-01-31T12:00:00Z, or a duration such as 8h");
+    }
     return addCommonFlags(command).action(async (given) => {
       const chosen = choosePreset(command, given);
       const flags = fieldFlagsOf(command);

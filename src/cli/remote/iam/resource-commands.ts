@@ -27,6 +27,8 @@ export interface ResourceCommand {
   readonly hasRedirectUri?: true;
   /** Whether `create` has the flags of presets. */
   readonly hasPresets?: true;
+  /** Whether `create` has `--expires`, and tables show when each ends. */
+  readonly mayEnd?: true;
 }
 
 /** The command of a method that is none of the verbs. */

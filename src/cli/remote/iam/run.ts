@@ -45,7 +45,11 @@ export async function runList(
     const { hasRedirectUri } = resource;
     const asTable = hasRedirectUri && isTable(given.output) && given.columns === undefined;
     const redirectUri = asTable ? await fetchRedirectUri(given) : undefined;
-    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : columns;
+    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : [...columns];
+    if (resource.mayEnd && isTable(given.output) && given.columns === undefined) {
+      const ends = await (await import("./binding-ends.js")).readEndColumn(session.call);
+      if (ends !== undefined) all.push(ends);
+    }
     await printPages({ method, columns: all }, request, given, session);
   });
 }
@@ -96,9 +100,11 @@ export async function runCreate(
   const { request } = await buildRequest(method.input, flags, given, field);
   await withSession(given, async (session) => {
     await session.names.resolve(method, request);
-    await createWarning(session, resource, { method, request, created: field }, () =>
-      printResponse(resource, session, method, request, given),
-    );
+    await createWarning(session, resource, { method, request, created: field }, async () => {
+      if (typeof given.expires !== "string") return printResponse(resource, session, method, request, given);
+      const temporary = (await import("./binding-ends.js")).toTemporary(request, given.expires);
+      return printResponse(resource, session, temporary.method, temporary.request, given);
+    });
   });
 }
 

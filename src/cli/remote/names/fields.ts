@@ -23,6 +23,7 @@ const services: Readonly<Record<string, ServiceKinds>> = {
   Registry: serviceOf("repo"),
   TokensService: serviceOf("identity"),
   TrustService: serviceOf("identity"),
+  TemporaryBindingsService: serviceOf("role binding"),
   BindingsService: { resource: "own role binding", parents: [] },
 };
 

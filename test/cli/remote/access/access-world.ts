@@ -29,7 +29,7 @@ export async function startAccessWorld(): Promise<AccessWorld> {
     await service.app.installation.store.write((tx) =>
       tx
         .table(roleBindingKind)
-        .insert({ ...row, automatic: false, accepted: true, managedByUid: null, pending: false }),
+        .insert({ ...row, automatic: false, accepted: true, managedByUid: null, endTimeMs: null, pending: false }),
     );
     return uid;
   };

@@ -33,6 +33,7 @@ async function join(identityUid: string, groupUid: string): Promise<void> {
     roleUid: builtinRoleUid("viewer"),
     automatic: false,
     managedByUid: null,
+    endTimeMs: null,
     pending: false,
   };
   await world.service.app.installation.store.write((tx) =>
