@@ -59,6 +59,7 @@ const checks: Readonly<Record<string, string | undefined>> = {
   "iam/role-bindings/role-binding-v2beta1.ts": "by the operator only",
   "iam/role-bindings/temporary-bindings-v1.ts": "until then",
   "iam/roles/role-v2beta1.ts": "capabilities of the role",
+  "iam/trust/trust-v1.ts": "all rights of the identity",
   "issuer/auth-v1.ts": "whose token must not be limited",
   "issuer/sessions-v1.ts": "whose token must not be limited",
   "registry/overlays/overlay-binding.ts": "`registry.overlays.list` at the overlay",

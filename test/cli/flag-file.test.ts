@@ -21,6 +21,7 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   "--oidc-client-secret-file": ["iam", "identity-providers", "create", "--parent", UID],
   "--static-keys-issuer-keys-file": ["iam", "identities", "create", "--parent", UID],
   "--content-file": ["registry", "readmes", "update", `${UID}/1`],
+  "--repositories-file": ["iam", "identities", "convert-github", "--yes"],
   "--jwks": ["audit", "verify", ...log],
   "--state": ["audit", "verify", ...log],
   "--to-url-file": ["copy"],

@@ -28,6 +28,8 @@ const harmless: ReadonlySet<string> = new Set([
   "test-claims",
   // They add or change something, which can be removed or changed again.
   ...["create", "batch-create", "update", "update-metadata", "set", "set-scim-enabled", "bind", "rotate", "bootstrap"],
+  // The end of a binding is set again by the same command.
+  "set-end",
   ...["request-access", "generate-scim-token", "login", "configure-docker", "import", "sync", "configure"],
   ...["suspend", "resume", "test", "redeliver", "serve", "demo"],
   // Each can be dropped.
@@ -44,8 +46,11 @@ const harmless: ReadonlySet<string> = new Set([
   "call",
 ]);
 
-/** Commands whose last word does not say that they ask, with what they are given so that they do. */
-const withFlags: Readonly<Record<string, readonly string[]>> = { "registry move": ["--delete-old"] };
+/** What commands are given so that they ask: those whose last word does not say that they do, and those that need it. */
+const withFlags: Readonly<Record<string, readonly string[]>> = {
+  "registry move": ["--delete-old"],
+  "iam guard set": ["--issuer", "https://issuer.example"],
+};
 
 describe("a command that does what cannot be undone", () => {
   it("has --yes, and so has every command that is not known to be harmless", () => {

@@ -6,6 +6,7 @@ import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import { SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
+import { TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { Identities as EventIdentities } from "#gen/chainguard/platform/events/identities_pb.js";
 import { GroupAccountAssociations } from "#gen/chainguard/platform/iam/account_associations_pb.js";
@@ -73,6 +74,10 @@ export const methodRules: readonly MethodRule[] = [
     ],
   },
   {
+    rule: "the caller needs all rights of an owner in the root group",
+    methods: [TrustService.method.setIssuerGuard, TrustService.method.removeIssuerGuard],
+  },
+  {
     rule: "to change how people sign in, the caller needs all rights of an owner",
     methods: [IdentityProvidersService.method.updateIdentityProvider, IdentityProviders.method.update],
   },
@@ -115,7 +120,7 @@ export const methodRules: readonly MethodRule[] = [
   },
   {
     rule: "to change how the identity is assumed, the caller needs all rights of the identity",
-    methods: [IdentitiesService.method.updateIdentity, Identities.method.update],
+    methods: [IdentitiesService.method.updateIdentity, Identities.method.update, TrustService.method.setConditions],
   },
   {
     rule: "the caller needs all rights of the service principals that it names",

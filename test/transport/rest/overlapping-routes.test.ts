@@ -28,6 +28,7 @@ const pairs: readonly (readonly [wins: string, loses: string])[] = [
     verb("/events/v1/subscriptions", `{uid=**}:${name}`, "{parent_id=**}"),
   ),
   ...scim.map((name) => verb("/iam/v1/identityProviders", `{identity_provider_id=**}:${name}`, "{parent_id=**}")),
+  verb("/bindings/v1/temporaryBindings", "{uid=**}:setEnd", "{parent=**}"),
   ["PUT /registry/v1/repos/{repo_id=**}/deployment", "PUT /registry/v1/repos/{id=**}"],
   ["POST /registry/v1/repos/{parent_id=**}/deployment", "POST /registry/v1/repos/{parent_id=**}"],
   collection("/iam/v2/accountAssociations"),

@@ -11,12 +11,12 @@ export const kubernetes: Preset = {
   title: "Kubernetes",
   chosenBy: "kubernetes-issuer",
   requires: ["namespace", "service-account"],
-  takes: ["service-account-uid"],
+  takes: ["service-account-id"],
   findTrust(given) {
     const issuer = readIssuer(given);
     const namespace = readText(given, "namespace", NAMESPACE, "must be a namespace, such as ci");
     const account = readText(given, "service-account", ACCOUNT, "must be a service account, such as builder");
-    const uid = textOf(given, "service-account-uid");
+    const uid = textOf(given, "service-account-id");
     return {
       issuer,
       subject: { case: "subject", value: `system:serviceaccount:${namespace}:${account}` },

@@ -221,7 +221,7 @@ describe("flags that do not say what to accept are refused:", () => {
     // An empty one, as of a variable that is not set, would accept more.
     ...["--ref", "--environment", "--workflow"].map((flag) => [[...repo, flag, ""], `${flag}: is empty`] as const),
     [["--github-repo", ""], "--github-repo: is empty"],
-    [[...cluster, "--service-account-uid", ""], "--service-account-uid: is empty"],
+    [[...cluster, "--service-account-id", ""], "--service-account-id: is empty"],
     ...["o", "o/r/s", "o/", "o/*", "o/r@1", "o:x/r", "https://github.com/o/r"].map(
       (name) => [["--github-repo", name, ...IDS], "--github-repo: must be an owner and a repository"] as const,
     ),

@@ -325,7 +325,7 @@ export const cases: readonly PresetCase[] = [
     ],
   },
   {
-    flags: [...builder, "--service-account-uid", "e6a8680e-d103-4cce-80ea-03acbbeacf7d"],
+    flags: [...builder, "--service-account-id", "e6a8680e-d103-4cce-80ea-03acbbeacf7d"],
     claims: kubernetes,
     tokens: [
       { name: "the account", claims: {} },
