@@ -46,11 +46,12 @@ const harmless: ReadonlySet<string> = new Set([
   "call",
 ]);
 
-/** What commands are given so that they ask: those whose last word does not say that they do, and those that need it. */
+/** Commands whose last word does not say that they ask, with what they are given so that they do. */
 const withFlags: Readonly<Record<string, readonly string[]>> = {
   "registry move": ["--delete-old"],
-  "iam guard set": ["--issuer", "https://issuer.example"],
 };
+/** It reads before it asks: what the guard would shut out. test/cli/remote/iam/trust.test.ts shows that it sets nothing. */
+const READS_FIRST = "iam guard set";
 
 describe("a command that does what cannot be undone", () => {
   it("has --yes, and so has every command that is not known to be harmless", () => {
@@ -75,7 +76,7 @@ describe("a command that does what cannot be undone", () => {
     );
   });
 
-  for (const leaf of leaves.filter(asks)) {
+  for (const leaf of leaves.filter((one) => asks(one) && one.path !== READS_FIRST)) {
     it(`${leaf.path}, without a terminal, does nothing without --yes`, async () => {
       const args = leaf.command.registeredArguments.map(() => "0".repeat(40));
       const flags = withFlags[leaf.path] ?? [];

@@ -18,7 +18,7 @@ import { formatCondition } from "../../../kernel/claim-condition.js";
 import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
 import { readFlagFileOrInput } from "../../flag-file.js";
-import { confirm, requireTerminal } from "../../output/confirm.js";
+import { confirm } from "../../output/confirm.js";
 import { formatResponse } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
@@ -86,7 +86,6 @@ export async function printGuard(group: string, flags: CommonFlags): Promise<voi
 /** `arbor iam guard set`. */
 export async function setGuard(group: string, { yes = false, ...flags }: GuardFlags): Promise<void> {
   const guard = await readGuardFlags(flags);
-  if (!yes) requireTerminal();
   await withSession(flags, async (session) => {
     const { call, names } = session;
     const uid = await names.find(["group"], group);
