@@ -99,6 +99,14 @@ async function createIdentities(call, { engineering, storage, operations }) {
       userIdPattern: "AROAEXAMPLE:.*",
     },
   });
+  const conditional = await create(storage, "conditional", { claimMatch: { issuer, subject: "repo:fixture/site" } });
+  await call("PUT", `/trust/v1/identities/${conditional.uid}/conditions`, {
+    conditions: [
+      { path: ["repository_id"], equals: { stringValue: "123" } },
+      { path: ["environment"], negated: true, exists: true },
+      { path: ["job", "attempt"], oneOf: { values: [{ intValue: "1" }, { intValue: "2" }] } },
+    ],
+  });
   const ingester = await create(engineering, "ingester", { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" });
   await call("PATCH", `/iam/v2beta1/identities/${pattern.uid}`, { description: "changed" });
   const { uid: gone } = await create(operations, "gone", { claimMatch: { issuer, subject: "gone" } });
@@ -135,6 +143,11 @@ async function createBindings(call, { root, groups, identities, deployer, roles,
   const bind = (group, identityUid, roleUid) =>
     call("POST", `/iam/v2beta1/roleBindings/${group}`, { identityUid, roleUid });
   await bind(groups.backend, identities.literal.uid, deployer);
+  await call("POST", `/bindings/v1/temporaryBindings/${groups.operations}`, {
+    identityUid: identities.pattern.uid,
+    roleUid: roles.viewer,
+    endTime: "2999-01-01T00:00:00Z",
+  });
   await bind(root, identities.robot.uid, roles.viewer);
   await bind(groups.operations, guest.identity, roles.viewer);
   const changed = await bind(groups.engineering, identities.pattern.uid, roles.viewer);

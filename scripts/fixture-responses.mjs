@@ -67,6 +67,8 @@ export async function readAnswers(get, root, guest) {
   const latest = answers[`/registry/v2beta1/tags?${PAGE}`].tags.find(({ name }) => name === "latest").uid;
   const advisory = answers["/vulnerabilities/v1/advisories"].items[0].id;
   const engineering = answers[`/iam/v2beta1/groups?${PAGE}`].groups.find(({ name }) => name === "engineering").uid;
+  const { identities } = answers[`/iam/v2beta1/identities?${PAGE}`];
+  const conditional = identities.find(({ name }) => name === "conditional").uid;
   const person = new URLSearchParams(GUEST);
   const others = [
     `/iam/v2beta1/groups?${PAGE}&uidp.descendants_of=${root}&order_by=name%20desc`,
@@ -75,6 +77,8 @@ export async function readAnswers(get, root, guest) {
     `/iam/v2beta1/identities?${PAGE}&uidp.descendants_of=${engineering}&order_by=created_at%20desc`,
     `/iam/v2beta1/identities?${PAGE}&relationship_type=RELATIONSHIP_TYPE_STATIC`,
     `/iam/v2beta1/identities:lookupIdentity?${person}`,
+    `/trust/v1/identities/${conditional}/conditions`,
+    `/bindings/v1/temporaryBindings?${PAGE}`,
     `/iam/v1/identities/lookup?${person}`,
     `/iam/v2beta1/roles?${PAGE}&name=deployer`,
     `/iam/v2beta1/roleBindings?${PAGE}&identity=${guest}`,

@@ -95,6 +95,25 @@ export function upgradeSuite(version: string, expected: Expected, restore: () =>
       assert.equal((await fetch(`${harness.url}/iam/v2beta1/groups`, { headers })).status, 200);
     });
 
+    it("decides on tokens of stored identities as before", async () => {
+      const token = await harness.token(expected.owner);
+      const { identities } = expected.answers["/iam/v2beta1/identities?page_size=200"] as { identities: Stored[] };
+      for (const [name, claims] of Object.entries(acceptedClaims)) {
+        const { uid } = identities.find((one) => one.name === name) ?? assert.fail(`there is no identity ${name}`);
+        const decide = async (changed: object) => {
+          const path = `/access/v1/identities/${uid}:testClaims`;
+          const { status, body } = await request(harness, token, "POST", path, { claims: { ...claims, ...changed } });
+          assert.equal(status, 200, JSON.stringify(body));
+          return body.accepted ?? false;
+        };
+        assert.equal(await decide({}), true, name);
+        // Claims that no condition of before speaks of change nothing.
+        assert.equal(await decide({ nested: { environment: "other" }, repository_id: 1 }), true, name);
+        for (const key of Object.keys(claims))
+          assert.equal(await decide({ [key]: "https://other" }), false, `${name} ${key}`);
+      }
+    });
+
     it("accepts writes, and lists and counts new rows together with old ones", async () => {
       const token = await harness.token(expected.owner);
       const list = `/iam/v2beta1/groups?uidp.descendants_of=${expected.group}`;
@@ -134,6 +153,29 @@ export function upgradeSuite(version: string, expected: Expected, restore: () =>
     });
   });
 }
+
+interface Stored {
+  readonly uid: string;
+  readonly name: string;
+}
+
+/** Claims that the identities of the fixtures accept, by their names (scripts/fixture-content.mjs). */
+const acceptedClaims: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  literal: {
+    iss: "https://token.actions.example.com",
+    sub: "repo:fixture/app:ref:refs/heads/main",
+    aud: "https://arbor.example",
+  },
+  pattern: { iss: "https://token.actions.example.com/fixture", sub: "repo:fixture/site", aud: FIXTURE_BASE_URL },
+  claims: {
+    iss: "https://token.actions.example.com",
+    sub: "repo:fixture/app:any",
+    aud: "https://registry.example",
+    repository_owner: "fixture",
+    environment: "production",
+    ref: "refs/heads/release-12",
+  },
+};
 
 async function request(harness: Harness, token: string, method: string, path: string, sent?: object) {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
