@@ -150,7 +150,8 @@ function isDeclaredDefault({ table, name, value }: StoredDefault): boolean {
   if (column === undefined) return /^('([^']|'')*'|-?\d+|true|false)(::[\w ]+)?$/.test(value);
   if (column.primary && /^nextval\b/.test(value)) return /^nextval\('("?)[\w.]+\1'::regclass\)$/.test(value);
   const text = /^'((?:[^']|'')*)'(?:::[\w ]+)?$/.exec(value)?.[1] ?? value;
-  return column.hasDefault && String(column.default) === text;
+  const declaredText = typeof column.default === "object" ? JSON.stringify(column.default) : String(column.default);
+  return column.hasDefault && declaredText === text;
 }
 
 // Foreign keys that delete rows, as the migrations create them: TABLE NAME. PostgreSQL cuts names.
