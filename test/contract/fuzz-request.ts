@@ -116,6 +116,10 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
       case "scope":
         return organisation;
       case "identity":
+        if (operation.operationId === "v1_TrustService_CreateIdentity") {
+          return { name: random.text(NAME, 12, 1), claimMatch: { issuer: "https://issuer.example", subject: "any" } };
+        }
+        return known.pick("identities", random) ?? organisation;
       case "identityUid":
         return known.pick("identities", random) ?? organisation;
       case "subscription":

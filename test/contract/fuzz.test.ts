@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { chooseScale } from "../support/scale.js";
 import { fuzz } from "./fuzz.js";
 
-const REQUESTS = chooseScale(12_000, 1_200);
+const REQUESTS = chooseScale(12_000, 1_500);
 /**
  * They need a SCIM token of an older version, and the etag that came with it, a login of the caller, or a person of an
  * organisation's provider.

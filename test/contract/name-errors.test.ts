@@ -28,7 +28,7 @@ const RULES: Readonly<Record<string, string>> = {
 };
 const NAME_RULE = "must match ^[a-z0-9 ._-]{1,}$";
 /** Messages of which other fields are required as well: their errors follow, when the body is empty. */
-const REQUIRE_MORE: ReadonlySet<string> = new Set(["IdentityProvider", "Role", "Tag", "Subscription"]);
+const REQUIRE_MORE: ReadonlySet<string> = new Set(["IdentityProvider", "Role", "Tag", "Subscription", "Overlay"]);
 
 /** A method that creates or updates a resource with a name. */
 interface Named {

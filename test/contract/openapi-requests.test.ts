@@ -22,7 +22,8 @@ import { findMethod, findUnservedStatus } from "./served.js";
 const JSON_TYPE = "application/json";
 const NO_UID = "no-uid";
 // A rule about two fields that are in no oneof is one that no schema says.
-const CONDITIONAL = /^\S+ is required unless |^\S+ must name another repo, /;
+const CONDITIONAL =
+  /^\S+ is required (?:unless|for) |^\S+ must (?:name another repo, |be the uid of an overlay of|be KIND_)/;
 /** What the service says of a field or of a oneof that is not there, and of a list without elements. */
 const ABSENCE = /\bis required$|^\S+ must (?:have|be) (?:one of |\S+ or )|^set either \S+ or \S+$|\bat least one\b/;
 

@@ -112,7 +112,7 @@ export const families = {
 export type FamilyName = keyof typeof families;
 
 /** The most series of one process, which determine the memory and work of a Prometheus server. */
-export const MAX_SERIES = 15_000;
+export const MAX_SERIES = 20_000;
 
 /** The most series of counts of requests; the rest is for all other metrics. */
-export const MAX_REQUEST_SERIES = 14_000;
+export const MAX_REQUEST_SERIES = 19_000;

@@ -7,7 +7,15 @@ import { type Harness, startHarness } from "../../support/harness.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 const NAMES = [
-  ...["audit-sealer", "event-dead-letters", "event-delivery", "expired-rows", "identity-deletion", "key-rotation"],
+  ...[
+    "audit-sealer",
+    "ended-bindings",
+    "event-dead-letters",
+    "event-delivery",
+    "expired-rows",
+    "identity-deletion",
+    "key-rotation",
+  ],
   "registry-events",
 ];
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

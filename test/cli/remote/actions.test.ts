@@ -170,6 +170,29 @@ describe("commands beside the verbs", () => {
     assert.equal(tested.accepted, true);
   });
 
+  it("set the conditions of an identity, and the issuers that an organisation allows", async () => {
+    const match = ["--issuer", "https://ci.example", "--subject", "repo:acme"];
+    const { uid } = await json("iam identities create", "--parent", root, "--name", "conditional", ...match);
+    const file = join(tempDir(), "conditions.yaml");
+    writeFileSync(file, "- { path: [repository_id], equals: '1' }\n");
+    const set = await json("iam identities conditions set", String(uid), "--file", file);
+    assert.equal((set.conditions as unknown[]).length, 1);
+    await json("iam identities conditions clear", String(uid), "--yes");
+    const origin = ["--origin", "https://ci.example"];
+    assert.equal((await json("iam guard set", root, ...origin, "--yes")).group, root);
+    await json("iam guard remove", root, "--yes");
+    const converted = await run("iam identities convert-github", "--dry-run");
+    assert.equal(converted.code, 0, converted.stderr);
+  });
+
+  it("set the end of a role binding", async () => {
+    const { uid } = await service.identity({}, root);
+    const grant = ["--identity", uid, "--role", builtinRoleUid("viewer")];
+    const made = await json("iam role-bindings create", "--parent", root, ...grant, "--expires", "1h");
+    const binding = String(made.uid);
+    assert.equal((await json("iam role-bindings set-end", binding, "--never")).endTime, undefined);
+  });
+
   it("revoke the tokens of an identity", async () => {
     const { uid } = await service.identity({}, root);
     const revoked = await json("iam identities revoke-tokens", uid, "--yes");
