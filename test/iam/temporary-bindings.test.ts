@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import type { DescMethodUnary, MessageInitShape } from "@bufbuild/protobuf";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
+import { TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
@@ -393,6 +394,21 @@ describe("a temporary owner", () => {
       ],
     ],
     [
+      "the conditions of an identity with rights",
+      () => [
+        TrustService.method.setConditions,
+        { identity: workload, conditions: [{ path: ["a"], test: { case: "exists", value: true } }] },
+      ],
+    ],
+    [
+      "an issuer guard",
+      () => [
+        TrustService.method.setIssuerGuard,
+        { group: world.root, guard: { issuers: [{ allowed: { case: "origin", value: "https://x.example" } }] } },
+      ],
+    ],
+    ["the removal of an issuer guard", () => [TrustService.method.removeIssuerGuard, { group: world.root }]],
+    [
       "the client of a provider",
       () => [
         IdentityProvidersService.method.updateIdentityProvider,
@@ -441,11 +457,11 @@ describe("a temporary owner", () => {
 
   it("has a row above for each file that checks against escalation", () => {
     const covered =
-      /(create-binding|group-invite|group-mapping|identity-provider-v2beta1|role-v2beta1|identity-v2beta1|account-association|accept-invite|temporary-bindings-v1)\.ts$/;
+      /(create-binding|group-invite|group-mapping|identity-provider-v2beta1|role-v2beta1|identity-v2beta1|account-association|accept-invite|temporary-bindings-v1|trust-v1)\.ts$/;
     const checks = /\b(requireGrantable|requireRightsOf|requireOwnersRights|requireRights|requireBindable)\(/;
     const found = readdirSync("src", { recursive: true })
       .map(String)
-      .filter((file) => file.endsWith(".ts") && !/^(iam\/rights|registry\/services)\.ts$/.test(file))
+      .filter((file) => file.endsWith(".ts") && !/^(iam\/rights|pipeline\/unavailable)\.ts$/.test(file))
       .filter((file) => checks.test(readFileSync(join("src", file), "utf8")));
     assert.ok(found.length > 8, found.join());
     assert.deepEqual(
