@@ -58,7 +58,7 @@ expect 'bind the identity to it' 200 "{\"uid\":\"$binding\",\
 \"identity\":{\"uid\":\"$identity\",\"name\":\"ci\",\"description\":\"builds\",\"subject\":\"repo:example/app:ref:refs/heads/main\",\"issuer\":\"https://token.actions.example\"},\
 \"group\":{\"uid\":\"$group\",\"name\":\"demo\",\"description\":\"a demo\"},\
 \"role\":{\"uid\":\"$viewer\",\"name\":\"viewer\",\"description\":\"Viewer Role (built-in)\"},\
-\"createTime\":\"TIME\"}"
+\"createTime\":\"TIME\",\"managedBy\":\"MANAGED_BY_MANUAL\"}"
 
 call DELETE "/groups/$group"
 if [[ $status != 400 || $(pick details 1 violations 0 type) != RESOURCE_NOT_EMPTY ]]; then

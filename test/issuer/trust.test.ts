@@ -542,7 +542,7 @@ describe("while servers of the version before may use the database", () => {
         await setGuard({ issuers: [{ issuer: "https://a.example" }] }),
       ]) {
         assert.equal(refused.status, 400);
-        assert.match(refused.text, /DATABASE_VERSION/);
+        assert.match(refused.text, /DATABASE_NOT_CONTRACTED/);
         assert.match(refused.text, /arbor migrate --contract/);
       }
       assert.equal((await removeGuard()).status, 200);

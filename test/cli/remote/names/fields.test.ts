@@ -1,6 +1,8 @@
 // Every flag and argument that takes a uid takes names: found in the command tree, so that a new one is tested without being
 // listed.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type DescField, type DescMethod, ScalarType } from "@bufbuild/protobuf";
 import type { Argument, Command, Option } from "commander";
@@ -130,12 +132,20 @@ function findUnknown(plain: ReadonlySet<string>): string[] {
   return [...unknown];
 }
 
+// The only command that needs a file sets conditions.
+function writeConditions(): string {
+  const file = join(tempDir(), "conditions.yaml");
+  writeFileSync(file, "- { path: [a], exists: true }\n");
+  return file;
+}
+
 /** A value that a parameter takes and that is not looked up. */
 function exampleOf(parameter: Parameter): string {
   if (takesUid(parameter)) return world.root;
   const { at } = parameter;
   if (at.argChoices !== undefined) return at.argChoices[0] ?? "";
   if ("flags" in at && at.flags.includes("<purpose>")) return "audit";
+  if ("flags" in at && at.flags.includes("<file>")) return writeConditions();
   if (at.name() === "ttl") return "1h";
   if (at.name() === "method") return "GroupsService/ListGroups";
   return fieldOf(parameter)?.scalar === ScalarType.INT32 ? "1" : "repos=5";
