@@ -97,6 +97,7 @@ describe("Go", { skip: NO_GO }, () => {
     common: "message UIDPFilter { string ancestors_of = 1; }",
     annotations: "message IAM { bool unscoped = 1; }",
     capabilities: "enum Capability { UNKNOWN = 0; }",
+    "chainguard/platform/iam/v2beta1": "message Identity { string uid = 1; }",
   };
   const main = (...imports: string[]) =>
     `package main\n\nimport (\n${imports.map((path) => `\t_ "${path}"`).join("\n")}\n)\n\nfunc main() {}\n`;
@@ -105,9 +106,10 @@ describe("Go", { skip: NO_GO }, () => {
   before(async () => {
     cwd = tempDir();
     mkdirSync(join(cwd, "published"));
-    for (const [name, message] of Object.entries(SDK)) {
+    for (const [path, message] of Object.entries(SDK)) {
+      const name = path.replaceAll("/", ".").replace("chainguard.", "");
       const pack = name === "common" ? "chainguard.platform.common" : `chainguard.${name}`;
-      const text = `syntax = "proto3";\npackage ${pack};\noption go_package = "chainguard.dev/sdk/proto/${name}";\n${message}\n`;
+      const text = `syntax = "proto3";\npackage ${pack};\noption go_package = "chainguard.dev/sdk/proto/${path}";\n${message}\n`;
       writeFileSync(join(cwd, `published/${name}.proto`), text);
     }
     const protoc = [
