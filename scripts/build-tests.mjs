@@ -29,10 +29,12 @@ export function buildTests(output = join(BUILD, "all")) {
   }
   // `#gen/*` and the files that are read at run time are found from package.json, gen/ and docs/ beside src/.
   for (const name of ["package.json", "gen", "docs"]) symlinkSync(relative(output, name), join(output, name));
-  const site = join(BUILD, "site");
-  execFileSync(process.execPath, ["scripts/site.mjs", site], { stdio: "inherit" });
   mkdirSync(join(output, "dist"));
-  symlinkSync(relative(join(output, "dist"), site), join(output, "dist", "site"));
+  for (const name of ["site", "console"]) {
+    const built = join(BUILD, name);
+    execFileSync(process.execPath, [`scripts/${name}.mjs`, built], { stdio: "inherit" });
+    symlinkSync(relative(join(output, "dist"), built), join(output, "dist", name));
+  }
   // As it is shipped; the tests start it some hundred times. Some look at the modules that it loads.
   cpSync(join(output, "src/main.js"), join(output, "src/unbundled.js"));
   execFileSync(process.execPath, ["scripts/bundle.mjs", join(output, "src")], { stdio: "inherit" });

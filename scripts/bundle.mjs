@@ -5,7 +5,7 @@
 // than `main.ts`: those of the package of the command line (scripts/package-npm.mjs).
 //
 // Native modules and packages that find files of their own stay outside. A command loads its chunks when it is called.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { build } from "esbuild";
 
@@ -89,7 +89,14 @@ function keepErrorNames(text) {
 // The licences of the libraries ask for their texts to be kept with copies.
 function collectLicences() {
   const folders = Object.keys(metafile.inputs).map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
-  return [...new Set(folders.filter((folder) => folder !== undefined))].sort().map(describeLicence).join("\n\n");
+  const all = new Set([...folders.filter((folder) => folder !== undefined), ...listLibrariesOfConsole()]);
+  return [...all].sort().map(describeLicence).join("\n\n");
+}
+
+// Those of the console that was built into the same directory.
+function listLibrariesOfConsole() {
+  const path = join(out, "console/build.json");
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).libraries : [];
 }
 
 function describeLicence(folder) {

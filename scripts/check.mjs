@@ -19,6 +19,7 @@ const snapshotGenerated = () =>
 await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]), generate()]);
 await Promise.all([
   step("types", bin("tsc"), ["-p", "tsconfig.json"]),
+  step("types of the console", bin("tsc"), ["-p", "console/tsconfig.json"]),
   step("links", process.execPath, ["scripts/links.mjs"]),
   step("comments", process.execPath, ["scripts/comments.mjs"]),
   step("migrations", process.execPath, ["scripts/gen-migration.mjs", "--check"]),

@@ -20,6 +20,7 @@ export const sections = [
     lead: "One task on each page.",
     pages: [
       "cli-auth",
+      "console",
       "login",
       "workloads",
       "trust",

@@ -1,10 +1,11 @@
-// The pages about the API: its OpenAPI document, the page that shows it, the documentation, and the home page.
+// The pages about the API: its OpenAPI document, the page that shows it, the documentation, the console, and the home page.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { readComments } from "../codec/proto-comments.js";
 import { runInSlices } from "../kernel/time.js";
 import { VERSION } from "../kernel/version.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
+import { createConsole } from "../transport/openapi/console.js";
 import { createDocsRoutes } from "../transport/openapi/docs.js";
 import { buildOpenApiDocument } from "../transport/openapi/document.js";
 import { createHomeRoutes, VERSION_PATH } from "../transport/openapi/home.js";
@@ -14,19 +15,23 @@ import type { Gateway } from "../transport/rest/gateway.js";
 /** The image of all protos, which has the comments of the API. */
 const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
 
-/**
- * Creates the pages.
- *
- * @param baseUrl the base URL that the document names
- */
-export function createApiPages(gateway: Gateway, baseUrl: string) {
+export interface ApiPagesOptions {
+  /** The base URL that the document names, and at which people use the console. */
+  readonly baseUrl: string;
+  /** Whether the console is served. */
+  readonly hasConsole: boolean;
+}
+
+/** Creates the pages. */
+export function createApiPages(gateway: Gateway, { baseUrl, hasConsole }: ApiPagesOptions) {
   const docs = createDocsRoutes(() => buildOpenApiJson(gateway.routes, baseUrl));
   const site = createSite();
-  const home = createHomeRoutes({ version: VERSION, isRootTaken: gateway.methodsAt("/") !== undefined });
+  const home = createHomeRoutes({ version: VERSION, hasConsole, isRootTaken: gateway.methodsAt("/") !== undefined });
+  const console = hasConsole ? [createConsole({ baseUrl })] : [];
   return {
-    routes: [docs, home, site],
+    routes: [docs, home, site, ...console],
     /** Their paths, except for `/`, which a mounted service may serve. */
-    paths: [...docs.paths, ...site.paths, VERSION_PATH],
+    paths: [...docs.paths, ...site.paths, ...console.flatMap(({ paths }) => paths), VERSION_PATH],
   };
 }
 

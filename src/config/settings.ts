@@ -108,6 +108,12 @@ const groups = {
       see: "gateway.md",
       since: "0.11.0",
     }),
+    console: flag({
+      help: "serve the web console at /console",
+      default: "true",
+      see: "console.md",
+      since: "1.14.0",
+    }),
   },
   Data: dataSettings,
   "Login and tokens": {

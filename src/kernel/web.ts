@@ -88,6 +88,11 @@ export function publicForm(path: string, handle: WebHandler, maxBytes = MAX_PUBL
   return { path, method: "POST", access: "public", maxBytes, handle };
 }
 
+/** The path of the web console, which has all paths below it as well. */
+export const CONSOLE_PATH = "/console";
+/** Where the console gets its tokens. */
+export const CONSOLE_SESSION_PATH = `${CONSOLE_PATH}/session`;
+
 // The redirect URIs of login providers. Each provider has its own path (RFC 9700, section 4.4.2.2), so that the
 // response of one provider is not taken for that of another.
 

@@ -53,6 +53,8 @@ export interface ServerOptions {
   readonly corsOrigins?: readonly string[] | undefined;
   /** Header fields that these scripts may send besides those of the protocols. */
   readonly corsHeaders?: readonly string[] | undefined;
+  /** A path that, with all below it, has no fields of CORS; none unless given. */
+  readonly ownPath?: string | undefined;
   /** Further routes with fixed paths, such as documentation; tried in their order, before the gateway. */
   readonly extraRoutes?: readonly RouteGroup[] | undefined;
   /** Pages, redirects and the endpoints of OAuth; tried after those, before the gateway. */
@@ -126,7 +128,7 @@ export function createServer(options: ServerOptions): Server {
     errorDomain,
     proxies: options.proxies,
     observers,
-    cors: createCors(options.corsOrigins ?? [], options.corsHeaders),
+    cors: createCors(options.corsOrigins ?? [], { headers: options.corsHeaders ?? [], ownPath: options.ownPath }),
   });
 
   const budgets = createBudgets(limits);

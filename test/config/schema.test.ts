@@ -158,6 +158,7 @@ const values: Readonly<Record<SettingName, Values>> = {
     ],
   },
   corsOrigins: originList("*", " * "),
+  console: flag,
   corsHeaders: {
     accepted: ["x-api-key", " X-Api-Key , x-b ", "!#$%&'*+.^_`|~", "a".repeat(64), Array(32).fill("x").join()],
     rejected: ["a b", "a:", "a,,b", "a,", "(a)", "ä", "a".repeat(65), Array(33).fill("x").join(), ["x"], 1],

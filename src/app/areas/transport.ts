@@ -2,6 +2,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { type Origin, resolveOrigin } from "../../config/origin.js";
+import { CONSOLE_PATH } from "../../kernel/web.js";
 import { createAuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import type { CallContext } from "../../pipeline/call.js";
 import { createInvoke } from "../../pipeline/invoke.js";
@@ -71,7 +72,10 @@ export function createTransport(deps: TransportDeps) {
     onInternalError: (err, requestId) => logger.error({ err, requestId }, "an answer could not be made"),
   });
   const gateway = new Gateway({ serve, methods: methods.values(), strictBody: settings.strictBody });
-  const pages = createApiPages(gateway, resolveOrigin(settings, port.address).baseUrl);
+  const pages = createApiPages(gateway, {
+    baseUrl: resolveOrigin(settings, port.address).baseUrl,
+    hasConsole: settings.console,
+  });
   assertNothingShadowed(gateway.routes, [...HEALTH_PATHS, ...pages.paths, ...webRoutes.map(({ path }) => path)]);
 
   const fileShortages = watchFileShortages({ logger });
@@ -106,6 +110,7 @@ export function createTransport(deps: TransportDeps) {
     accessLog: settings.accessLog,
     corsOrigins: settings.corsOrigins,
     corsHeaders: settings.corsHeaders,
+    ownPath: settings.console ? CONSOLE_PATH : undefined,
   });
   opened.add((drainMs) => {
     leaving.abort();

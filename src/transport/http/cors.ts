@@ -51,10 +51,14 @@ const EXPOSED_HEADERS = [
  * There is no credentials mode: callers authenticate with the token they send, never with cookies.
  *
  * @param origins exact origins as browsers send them, or `*` alone for all
- * @param headers names of fields that scripts may send besides those that are always allowed
+ * @param options.headers names of fields that scripts may send besides those that are always allowed
+ * @param options.ownPath a path that, with all below it, is for scripts of the service's own origin alone
  * @returns undefined without origins
  */
-export function createCors(origins: readonly string[], headers: readonly string[] = []): Cors | undefined {
+export function createCors(
+  origins: readonly string[],
+  { headers = [], ownPath }: { readonly headers?: readonly string[]; readonly ownPath?: string | undefined } = {},
+): Cors | undefined {
   if (origins.length === 0) return undefined;
   const allowedHeaders = [...new Set([...ALLOWED_HEADERS, ...headers.map((name) => name.toLowerCase())])].join(", ");
   const any = origins.includes("*");
@@ -75,6 +79,7 @@ export function createCors(origins: readonly string[], headers: readonly string[
   return {
     answer(request, methods) {
       const { origin } = request.fields;
+      if (ownPath !== undefined && `${request.record.path}/`.startsWith(`${ownPath}/`)) return false;
       const preflight = request.method === "OPTIONS" && request.fields["access-control-request-method"] !== undefined;
       if (!preflight) {
         request.responseFields = fieldsFor(origin);

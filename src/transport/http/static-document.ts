@@ -12,6 +12,11 @@ export interface StaticDocumentOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** Loads the content; called at the first request, and again if it failed. */
   readonly load: () => string | Buffer | Promise<string>;
+  /**
+   * Loads the content in a coding; it is compressed at the first request unless given. When it throws, the document is
+   * sent uncompressed.
+   */
+  readonly loadEncoded?: (coding: Coding) => Buffer;
 }
 
 /** The bytes in one coding, with an ETag of their own (RFC 9110, section 8.8.3.3). */
@@ -33,7 +38,7 @@ const QUALITY = { gzip: 9, br: 7 };
 export type StaticDocument = ReturnType<typeof createStaticDocument>;
 
 /** Creates a document, which is loaded at the first request. */
-export function createStaticDocument({ contentType, headers, load }: StaticDocumentOptions) {
+export function createStaticDocument({ contentType, headers, load, loadEncoded }: StaticDocumentOptions) {
   let plain: Promise<Variant> | undefined;
   const coded = new Map<Coding, Promise<Variant>>();
 
@@ -51,11 +56,15 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
     return plain;
   }
 
+  async function encode(coding: Coding, bytes: Buffer): Promise<Buffer> {
+    return loadEncoded?.(coding) ?? encodeBytes(coding, bytes, QUALITY);
+  }
+
   // Concurrent callers share one compression.
   function encodeOnce(coding: Coding, from: Variant): Promise<Variant> {
     let variant = coded.get(coding);
     if (variant === undefined) {
-      variant = encodeBytes(coding, from.bytes, QUALITY).then(
+      variant = encode(coding, from.bytes).then(
         (bytes) =>
           bytes.length > from.bytes.length * WORTHWHILE
             ? from

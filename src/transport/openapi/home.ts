@@ -1,6 +1,7 @@
 // `/` for people who open the service in a browser, and `/version`. Both need no authentication and contain nothing
 // about the installation but its version.
 import { createHash } from "node:crypto";
+import { CONSOLE_PATH } from "../../kernel/web.js";
 import { prefersJson } from "../http/content-negotiation.js";
 import type { RouteGroup } from "../http/health-routes.js";
 import type { Request } from "../http/request.js";
@@ -11,11 +12,24 @@ export const VERSION_PATH = "/version";
 
 export interface HomeOptions {
   readonly version: string;
+  /** Whether the console is served. */
+  readonly hasConsole: boolean;
   /** Whether a mounted service answers `/`. */
   readonly isRootTaken: boolean;
 }
 
-const links: readonly { readonly href: string; readonly name: string; readonly what: string }[] = [
+interface Link {
+  readonly href: string;
+  readonly name: string;
+  readonly what: string;
+}
+
+const CONSOLE: Link = {
+  href: CONSOLE_PATH,
+  name: "Console",
+  what: "organisations, people and their access, in the browser",
+};
+const links: readonly Link[] = [
   {
     href: "/docs/",
     name: "Documentation",
@@ -73,14 +87,15 @@ ${content}
 `;
 }
 
-const PAGE = formatPage(
-  "Arbor",
-  `<h1>Arbor</h1>
+const formatHome = (shown: readonly Link[]) =>
+  formatPage(
+    "Arbor",
+    `<h1>Arbor</h1>
 <p>A platform API: organisations, identities, roles and access, over gRPC, Connect and REST on this address.</p>
 <dl>
-${links.map(({ href, name, what }) => `<dt><a href="${href}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
+${shown.map(({ href, name, what }) => `<dt><a href="${href}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
 </dl>`,
-);
+  );
 
 const FRESH = { "cache-control": "no-cache" };
 /** The header fields of such a page. */
@@ -90,16 +105,18 @@ const CHOSEN = { vary: "accept" };
 /** Creates the routes. */
 export function createHomeRoutes({
   version,
+  hasConsole,
   isRootTaken,
 }: HomeOptions): RouteGroup & { readonly paths: readonly string[] } {
+  const shown = hasConsole ? [CONSOLE, ...links] : links;
   const json = (value: object, headers: Readonly<Record<string, string>>) =>
     createStaticDocument({ contentType: "application/json", headers, load: () => JSON.stringify(value) });
   const page = createStaticDocument({
     contentType: "text/html; charset=utf-8",
     headers: { ...PAGE_HEADERS, ...CHOSEN },
-    load: () => PAGE,
+    load: () => formatHome(shown),
   });
-  const list = json(Object.fromEntries(links.map(({ href, name }) => [toKey(name), href])), {
+  const list = json(Object.fromEntries(shown.map(({ href, name }) => [toKey(name), href])), {
     ...FRESH,
     ...CHOSEN,
   });
