@@ -44,6 +44,8 @@ export async function stripStub(path) {
 }
 
 function strip(message) {
+  // The names of capabilities are options of the values of their enum.
+  if (message.$typeName === "google.protobuf.EnumValueDescriptorProto") return;
   for (const value of Object.values(message).flat()) if (isMessage(value)) strip(value);
   if (message.options === undefined) return;
   const schema = options.getMessage(message.options.$typeName);

@@ -53,7 +53,9 @@ function SignedIn() {
           </Route>
           <Route>
             <Page title="There is no such page">
-              <p>The address leads to no view of the console. Find what you look for with the key / or the field above.</p>
+              <p>
+                The address leads to no view of the console. Find what you look for with the key / or the field above.
+              </p>
             </Page>
           </Route>
         </Switch>

@@ -4,10 +4,10 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
+import { describeFound, hrefOfFound } from "./find-results.js";
 import { Dialog } from "./ui/dialog.js";
 import { TextField } from "./ui/field.js";
 import { Failed } from "./ui/page.js";
-import { describeFound, hrefOfFound } from "./find-results.js";
 
 const SHOWN = 20;
 
@@ -18,11 +18,11 @@ export function FindDialog({ onClose }: { readonly onClose: () => void }) {
   const [, navigate] = useLocation();
   const list = useId();
   const { data, error } = useQuery(
-    AccessService.method.find,
-    { query, pageSize: SHOWN },
+    AccessService.method.searchNames,
+    { prefix: query, pageSize: SHOWN },
     { enabled: query !== "", placeholderData: keepPreviousData },
   );
-  const found = query === "" ? [] : (data?.results ?? []);
+  const found = query === "" ? [] : (data?.resources ?? []);
   const hasMore = (data?.nextPageToken ?? "") !== "";
 
   function onKey(event: KeyboardEvent): void {

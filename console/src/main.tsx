@@ -5,8 +5,8 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Router } from "wouter";
-import { App } from "./app.js";
 import { queries, transport } from "./api/transport.js";
+import { App } from "./app.js";
 import { session } from "./session/session.js";
 
 const root = document.getElementById("root");

@@ -41,7 +41,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <span className="actions">
             <FindIcon /> Find
           </span>
-          <kbd aria-hidden="true">/</kbd>
+          <kbd>/</kbd>
         </Button>
         <Link href="/account" className="button quiet" aria-label="Your account">
           <PersonIcon />

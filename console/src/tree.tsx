@@ -113,7 +113,7 @@ function TreeNode({ node, indexPath, api, lineage }: TreeNodeProps) {
 interface GroupPageOf {
   readonly groups: readonly { readonly uid: string; readonly name: string }[];
   readonly nextPageToken: string;
-  readonly totalCount?: bigint;
+  readonly totalCount?: bigint | undefined;
 }
 
 function toNodes({ groups, nextPageToken, totalCount }: GroupPageOf, parent: string, listHref: string): Node[] {

@@ -1,7 +1,8 @@
 // When role bindings end. Their own service knows it; the lists of RoleBindingsService have no field for it.
+
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@tanstack/react-query";
 import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 
@@ -26,7 +27,7 @@ export function useEnds(group: string): Ends {
       let pageToken = "";
       for (let page = 0; page < MAX_PAGES; page++) {
         const found = await client.listTemporaryBindings({ group, pageSize: PAGE_SIZE, pageToken }, { signal });
-        for (const { uid, endTime } of found.temporaryBindings) ends.set(uid, endTime);
+        for (const { uid, endTime } of found.bindings) ends.set(uid, endTime);
         pageToken = found.nextPageToken;
         if (pageToken === "") return { ends, isWhole: true };
       }

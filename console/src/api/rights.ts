@@ -1,6 +1,7 @@
 // What the viewer may do, so that pages offer nothing that the service would reject. The service decides all the same.
-import { useTransport } from "@connectrpc/connect-query";
+
 import { createClient } from "@connectrpc/connect";
+import { useTransport } from "@connectrpc/connect-query";
 import { useQuery } from "@tanstack/react-query";
 import { AccessService, Effect, type Grant } from "#gen/arbor/access/v1/access_pb.js";
 import { isWithin } from "./uids.js";

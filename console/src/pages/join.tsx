@@ -15,7 +15,10 @@ export function JoinPage() {
   function join(event: FormEvent): void {
     event.preventDefault();
     const invite = readInviteCode(code);
-    if (invite === "") return setWrong("Paste the code of the invite, or its link");
+    if (invite === "") {
+      setWrong("Paste the code of the invite, or its link");
+      return;
+    }
     setBusy(true);
     void beginLogin({ invite, backTo: "/console/" });
   }
@@ -24,8 +27,8 @@ export function JoinPage() {
     <main className="centre">
       <Page title="Join an organisation">
         <p>
-          {isLink ? "You were invited. " : ""}Sign in to see who invites you, into which group and with which role. You join
-          only if you agree there.
+          {isLink ? "You were invited. " : ""}Sign in to see who invites you, into which group and with which role. You
+          join only if you agree there.
         </p>
         <form onSubmit={join} noValidate>
           {!isLink && (

@@ -32,11 +32,11 @@ const PROVIDER = "arbor-provider";
 
 /** An answer that is not 200. */
 class SessionError extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-  ) {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
     super(message);
+    this.status = status;
   }
 }
 

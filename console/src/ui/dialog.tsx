@@ -18,7 +18,7 @@ export function Dialog({ title, children, onClose, className = "" }: DialogProps
         <Base.Backdrop className="backdrop" />
         <Base.Popup className={`dialog ${className}`}>
           <div className="title-row">
-            <Base.Title render={<h2 />}>{title}</Base.Title>
+            <Base.Title>{title}</Base.Title>
             <div className="actions">
               <Base.Close render={<Button look="quiet" isSmall aria-label="Close" />}>
                 <CloseIcon />

@@ -5,7 +5,15 @@ interface IconProps {
 
 function Icon({ path }: IconProps) {
   return (
-    <svg width="18" height="18" viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeWidth="2" aria-hidden="true">
+    <svg
+      width="18"
+      height="18"
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="2"
+      aria-hidden="true"
+    >
       <path d={path} strokeLinecap="round" strokeLinejoin="round" />
     </svg>
   );

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { type Binding, BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { SessionsService, type Session as Login } from "#gen/arbor/sessions/v1/sessions_pb.js";
+import { type Session as Login, SessionsService } from "#gen/arbor/sessions/v1/sessions_pb.js";
 import { TokensService } from "#gen/arbor/tokens/v1/tokens_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { readProblem } from "../../api/errors.js";
@@ -82,7 +82,10 @@ function OwnBindings({ pending }: { readonly pending: boolean }) {
     <section className="stack" aria-labelledby={`bindings-${pending}`}>
       <h2 id={`bindings-${pending}`}>{pending ? "Roles that wait for you" : "Your roles"}</h2>
       {pending && (
-        <p>Others granted you these. Until you accept one, you are not a member of its organisation, and it sees no address of you.</p>
+        <p>
+          Others granted you these. Until you accept one, you are not a member of its organisation, and it sees no
+          address of you.
+        </p>
       )}
       <ProblemNote problem={accept.error ? readProblem(accept.error) : undefined} />
       {data.bindings.length === 0 && <Empty title="You have no roles" />}
@@ -130,7 +133,13 @@ function OwnBindings({ pending }: { readonly pending: boolean }) {
   );
 }
 
-function DropDialog({ binding: { uid, role, group }, onClose }: { readonly binding: Binding; readonly onClose: () => void }) {
+function DropDialog({
+  binding: { uid, role, group },
+  onClose,
+}: {
+  readonly binding: Binding;
+  readonly onClose: () => void;
+}) {
   const drop = useMutation(BindingsService.method.dropBinding);
 
   async function submit(): Promise<void> {
@@ -144,8 +153,8 @@ function DropDialog({ binding: { uid, role, group }, onClose }: { readonly bindi
   return (
     <Dialog title="Drop this role?" onClose={onClose}>
       <p>
-        You are no longer <span className="foreign">{role?.name}</span> in <span className="foreign">{group?.name}</span>. You
-        cannot take it back: somebody must grant it again.
+        You are no longer <span className="foreign">{role?.name}</span> in{" "}
+        <span className="foreign">{group?.name}</span>. You cannot take it back: somebody must grant it again.
       </p>
       <ProblemNote problem={drop.error ? readProblem(drop.error) : undefined} />
       <div className="actions">
@@ -185,7 +194,9 @@ function Sessions() {
   return (
     <section className="stack" aria-labelledby="sessions">
       <h2 id="sessions">Your sessions</h2>
-      <p>Each is a login that goes on without you: in a browser, or on a machine where you have used the command line.</p>
+      <p>
+        Each is a login that goes on without you: in a browser, or on a machine where you have used the command line.
+      </p>
       <ProblemNote problem={revoke.error ? readProblem(revoke.error) : undefined} />
       <ul className="plain stack">
         {data.sessions.map((one) => (
@@ -211,7 +222,9 @@ function Sessions() {
       </div>
       {isEndingAll && (
         <Dialog title="Sign out everywhere?" onClose={() => setEndingAll(false)}>
-          <p>All your sessions end, here and on other machines, and all your tokens are refused from the next call on.</p>
+          <p>
+            All your sessions end, here and on other machines, and all your tokens are refused from the next call on.
+          </p>
           <ProblemNote problem={revokeAll.error ? readProblem(revokeAll.error) : undefined} />
           <div className="actions">
             <Button look="danger" isBusy={revokeAll.isPending} onClick={() => void endAll()}>

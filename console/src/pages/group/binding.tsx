@@ -2,9 +2,10 @@
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { lazy, Suspense, useState } from "react";
-import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
+import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import type { RoleBinding } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
+import { nameOf } from "../../api/bindings.js";
 import { useEnds } from "../../api/ends.js";
 import { readProblem } from "../../api/errors.js";
 import type { Rights } from "../../api/rights.js";
@@ -16,8 +17,7 @@ import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote } from "../../ui/field.js";
 import { Time } from "../../ui/time.js";
 import { say } from "../../ui/toasts.js";
-import { EndField, endOf, type EndChoice } from "./end-field.js";
-import { nameOf } from "./members.js";
+import { type EndChoice, EndField, endOf } from "./end-field.js";
 
 const RevokeDialog = lazy(async () => ({ default: (await import("./revoke.js")).RevokeDialog }));
 

@@ -37,8 +37,8 @@ export function Identities({ group: { uid } }: GroupPartProps) {
         empty={
           <Empty title="There are no workloads in this group">
             <p>
-              A workload is a program, such as a CI job or a service, that signs in with the token of its platform. Make one
-              with <code>arbor iam identities create</code>.
+              A workload is a program, such as a CI job or a service, that signs in with the token of its platform. Make
+              one with <code>arbor iam identities create</code>.
             </p>
           </Empty>
         }

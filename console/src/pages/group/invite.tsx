@@ -48,8 +48,15 @@ export function InviteDialog({ group, onClose }: InviteDialogProps) {
     return (
       <Dialog title="The invite" onClose={onClose}>
         <p>
-          Send this link {email === "" ? "to whom you invite" : <>to <span className="foreign">{email}</span></>}. It is
-          shown only now.
+          Send this link{" "}
+          {email === "" ? (
+            "to whom you invite"
+          ) : (
+            <>
+              to <span className="foreign">{email}</span>
+            </>
+          )}
+          . It is shown only now.
         </p>
         <TextField label="Link" readOnly value={link} onFocus={({ target }) => target.select()} />
         <div className="actions">

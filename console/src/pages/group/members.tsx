@@ -3,6 +3,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
+import { nameOf } from "../../api/bindings.js";
 import { type Ends, useEnds } from "../../api/ends.js";
 import { lineageOf, parentOf } from "../../api/uids.js";
 import { Button } from "../../ui/button.js";
@@ -116,11 +117,6 @@ export function Members({ group: { uid }, rights }: GroupPartProps) {
       </Suspense>
     </section>
   );
-}
-
-/** How a binding's identity is called: a person by the e-mail address, as far as it is shown. */
-export function nameOf({ identity }: RoleBinding): string {
-  return identity?.email || identity?.name || identity?.subject || identity?.uid || "";
 }
 
 function choiceColumn(chosen: ReadonlyMap<string, RoleBinding>, toggle: (binding: RoleBinding) => void) {

@@ -3,6 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
+import { nameOf } from "../../api/bindings.js";
 import { readProblem } from "../../api/errors.js";
 import { refresh } from "../../api/transport.js";
 import { useCaller } from "../../session/use-session.js";
@@ -10,7 +11,6 @@ import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
 import { say } from "../../ui/toasts.js";
-import { nameOf } from "./members.js";
 
 interface RevokeDialogProps {
   readonly bindings: readonly RoleBinding[];
@@ -54,8 +54,8 @@ export function RevokeDialog({ bindings, onClose, onRevoked }: RevokeDialogProps
       <ul>
         {asked.map((binding) => (
           <li key={binding.uid}>
-            <span className="foreign">{nameOf(binding)}</span> is <span className="foreign">{binding.role?.name}</span> in{" "}
-            <span className="foreign">{binding.group?.name}</span>
+            <span className="foreign">{nameOf(binding)}</span> is <span className="foreign">{binding.role?.name}</span>{" "}
+            in <span className="foreign">{binding.group?.name}</span>
             {failed.has(binding.uid) && (
               <p className="note wrong" role="alert">
                 {failed.get(binding.uid)}
@@ -64,7 +64,9 @@ export function RevokeDialog({ bindings, onClose, onRevoked }: RevokeDialogProps
           </li>
         ))}
       </ul>
-      {isOwn && <p className="note warn">One of them is your own: you may not be able to grant it to yourself again.</p>}
+      {isOwn && (
+        <p className="note warn">One of them is your own: you may not be able to grant it to yourself again.</p>
+      )}
       <p>It takes effect with their next call.</p>
       <div className="actions">
         <Button look="danger" isBusy={isBusy} onClick={() => void revoke()}>

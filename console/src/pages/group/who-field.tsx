@@ -2,7 +2,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { useDeferredValue, useId, useState } from "react";
-import { AccessService, FoundKind } from "#gen/arbor/access/v1/access_pb.js";
+import { AccessService, NamedKind } from "#gen/arbor/access/v1/access_pb.js";
 import { describeFound } from "../../find-results.js";
 import { Button } from "../../ui/button.js";
 import { TextField } from "../../ui/field.js";
@@ -29,11 +29,11 @@ export function WhoField({ chosen, onChange, wrong }: WhoFieldProps) {
   const [text, setText] = useState("");
   const query = useDeferredValue(text.trim());
   const { data } = useQuery(
-    AccessService.method.find,
-    { query, kind: FoundKind.IDENTITY, pageSize: SHOWN },
+    AccessService.method.searchNames,
+    { prefix: query, kind: NamedKind.IDENTITY, pageSize: SHOWN },
     { enabled: query !== "", placeholderData: keepPreviousData },
   );
-  const found = query === "" ? [] : (data?.results ?? []);
+  const found = query === "" ? [] : (data?.resources ?? []);
   const options = found.filter(({ uid }) => !chosen.some((one) => one.uid === uid));
   // People who have not joined are in no list; their uid is enough to grant them a role.
   const typed = UID.test(query) && !found.some(({ uid }) => uid === query) ? query : undefined;

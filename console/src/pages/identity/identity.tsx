@@ -6,6 +6,7 @@ import { TokensService } from "#gen/arbor/tokens/v1/tokens_pb.js";
 import { TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
 import { IdentitiesService, type Identity } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
+import { nameOf } from "../../api/bindings.js";
 import { readProblem } from "../../api/errors.js";
 import { type Rights, useRights } from "../../api/rights.js";
 import { parentOf } from "../../api/uids.js";
@@ -19,7 +20,6 @@ import { type Column, PagedTable } from "../../ui/paged-table.js";
 import { Time } from "../../ui/time.js";
 import { say } from "../../ui/toasts.js";
 import { BindingDialog } from "../group/binding.js";
-import { nameOf } from "../group/members.js";
 import { describeCondition, describeMatch } from "./match.js";
 
 export function IdentityPage({ uid }: { readonly uid: string }) {
@@ -182,8 +182,8 @@ function RevokeTokensDialog({ identity: { uid, name }, onClose }: RevokeTokensDi
   return (
     <Dialog title="Revoke all its tokens?" onClose={onClose}>
       <p>
-        Every token of <span className="foreign">{name}</span> is refused from the next call on. It keeps its roles, and can get
-        new tokens.
+        Every token of <span className="foreign">{name}</span> is refused from the next call on. It keeps its roles, and
+        can get new tokens.
       </p>
       <ProblemNote problem={revoke.error ? readProblem(revoke.error) : undefined} />
       <div className="actions">

@@ -23,7 +23,8 @@ export function describeMatch({ relationship }: Pick<Identity, "relationship">):
     }
     case "awsIdentity": {
       const { awsAccount, awsArn } = relationship.value;
-      const arn = awsArn.value === undefined ? "" : `, as ${awsArn.case === "arnPattern" ? "one like " : ""}${awsArn.value}`;
+      const arn =
+        awsArn.value === undefined ? "" : `, as ${awsArn.case === "arnPattern" ? "one like " : ""}${awsArn.value}`;
       return `Users and roles of the AWS account ${awsAccount}${arn}`;
     }
     case "servicePrincipal":
