@@ -67,6 +67,6 @@ function listUsed(file) {
 
 function listTypes(message) {
   const { typeName, inputType, outputType, extendee } = message;
-  const nested = Object.values(message).flat().filter(isMessage);
+  const nested = Object.values(message).flat().filter((one) => isMessage(one));
   return [typeName, inputType, outputType, extendee, ...nested.flatMap(listTypes)].filter(Boolean);
 }

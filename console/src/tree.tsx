@@ -4,7 +4,7 @@ import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { normalizeProps, useMachine } from "@zag-js/react";
 import * as treeView from "@zag-js/tree-view";
-import { useId, useMemo, useState } from "react";
+import { useEffect, useId, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
 import { lineageOf } from "./api/uids.js";
@@ -57,26 +57,41 @@ function Tree({ roots }: { readonly roots: Node[] }) {
     onSelectionChange: ({ selectedNodes: [node] }) => node && navigate(node.href),
   });
   const api = treeView.connect(service, normalizeProps);
-  const lineage = shown === undefined ? [] : lineageOf(decodeURIComponent(shown));
+  useOpened(shown === undefined ? "" : decodeURIComponent(shown), collection, api);
   return (
     <div className="tree" {...api.getRootProps()}>
       <div {...api.getTreeProps()}>
         {collection.rootNode.children?.map((node, index) => (
-          <TreeNode key={node.id} node={node} indexPath={[index]} api={api} lineage={lineage} />
+          <TreeNode key={node.id} node={node} indexPath={[index]} api={api} />
         ))}
       </div>
     </div>
   );
 }
 
+// Opens the groups above the one that is shown, one after the other as their children arrive. A person may close them
+// again.
+function useOpened(uid: string, collection: treeView.Api["collection"], api: treeView.Api): void {
+  const pending = useRef<readonly string[]>([]);
+  useEffect(() => {
+    pending.current = lineageOf(uid).slice(0, -1);
+  }, [uid]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it goes on when children have arrived.
+  useEffect(() => {
+    const [next] = pending.current;
+    if (next === undefined || collection.findNode(next) === null) return;
+    pending.current = pending.current.slice(1);
+    if (!api.expandedValue.includes(next)) api.expand([next]);
+  }, [uid, collection, api.expandedValue.length]);
+}
+
 interface TreeNodeProps {
   readonly node: Node;
   readonly indexPath: number[];
   readonly api: treeView.Api;
-  readonly lineage: readonly string[];
 }
 
-function TreeNode({ node, indexPath, api, lineage }: TreeNodeProps) {
+function TreeNode({ node, indexPath, api }: TreeNodeProps) {
   const props = { node, indexPath };
   const state = api.getNodeState(props);
   if (!state.isBranch) {
@@ -102,7 +117,7 @@ function TreeNode({ node, indexPath, api, lineage }: TreeNodeProps) {
       {state.expanded && (
         <div {...api.getBranchContentProps(props)}>
           {node.children?.map((child, index) => (
-            <TreeNode key={child.id} node={child} indexPath={[...indexPath, index]} api={api} lineage={lineage} />
+            <TreeNode key={child.id} node={child} indexPath={[...indexPath, index]} api={api} />
           ))}
         </div>
       )}

@@ -27,8 +27,12 @@ interface Token {
 const RENEW_BEFORE_MS = 60_000;
 const ATTEMPTS = 4;
 const REQUEST_MS = 15_000;
-/** The last identity provider of an organisation, for a renewal by redirect after a reload. */
-const PROVIDER = "arbor-provider";
+/**
+ * Whether this browser may have a session: `cookie`, or the uid of the organisation's identity provider by which it is
+ * renewed. Without it nothing is asked for. It is no secret.
+ */
+const HINT = "arbor-session";
+const BY_COOKIE = "cookie";
 
 /** An answer that is not 200. */
 class SessionError extends Error {
@@ -44,7 +48,6 @@ class Session {
   #state: SessionState = { kind: "starting" };
   #token: Token | undefined;
   #renewal: Promise<Token> | undefined;
-  #provider: string | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #tabs = new BroadcastChannel("arbor-console");
 
@@ -91,12 +94,16 @@ class Session {
   async signOut(): Promise<void> {
     await post({ end: true });
     this.#token = undefined;
-    localStorage.removeItem(PROVIDER);
+    localStorage.removeItem(HINT);
     this.#set({ kind: "signed-out", ended: false });
     this.#tabs.postMessage("signed out");
   }
 
   async #restore(): Promise<void> {
+    if (localStorage.getItem(HINT) === null) {
+      this.#set({ kind: "signed-out", ended: false });
+      return;
+    }
     try {
       await this.#renew();
     } catch (error) {
@@ -146,12 +153,11 @@ class Session {
   async #request(body: object): Promise<Token> {
     try {
       const { accessToken, expiresIn, session } = await post(body);
-      this.#provider = session.renewal === "redirect" ? session.idpId : undefined;
-      if (this.#provider === undefined) localStorage.removeItem(PROVIDER);
-      else localStorage.setItem(PROVIDER, this.#provider);
+      const hint = session.renewal === "redirect" ? (session.idpId ?? BY_COOKIE) : BY_COOKIE;
+      localStorage.setItem(HINT, hint);
       const lifeMs = expiresIn * 1000;
-      // A token with little life left is used to its end: a renewal cannot give a longer one.
-      const earlyMs = this.#provider === undefined ? Math.min(RENEW_BEFORE_MS, lifeMs / 2) : 0;
+      // A session that ends with its token is used to its end: a renewal cannot give a longer one.
+      const earlyMs = hint === BY_COOKIE ? Math.min(RENEW_BEFORE_MS, lifeMs / 2) : 0;
       this.#token = { text: accessToken, staleMs: Date.now() + lifeMs - earlyMs };
       this.#set({ kind: "signed-in", id: session.id, subject: subjectOf(accessToken) });
       return this.#token;
@@ -162,15 +168,15 @@ class Session {
   }
 
   async #noteEnd(): Promise<void> {
-    const provider = this.#provider ?? localStorage.getItem(PROVIDER) ?? undefined;
+    const hint = localStorage.getItem(HINT);
     this.#token = undefined;
-    if (provider !== undefined) {
+    localStorage.removeItem(HINT);
+    if (hint !== null && hint !== BY_COOKIE) {
       // The organisation's provider says whether the person may go on. Drafts lie in sessionStorage.
-      localStorage.removeItem(PROVIDER);
-      await beginLogin({ idpId: provider, prompt: "none" });
+      await beginLogin({ idpId: hint, prompt: "none" });
       return;
     }
-    this.#set({ kind: "signed-out", ended: this.#state.kind === "signed-in" });
+    this.#set({ kind: "signed-out", ended: true });
   }
 
   #set(state: SessionState): void {

@@ -83,12 +83,14 @@ export function ProblemNote({ problem, shown = [] }: ProblemNoteProps) {
   if (problem === undefined) return null;
   const { fields, preconditions, text, requestId } = problem;
   if (fields.size > 0 && [...fields.keys()].every((field) => shown.includes(field))) return null;
+  // The text names the first already.
+  const reasons = preconditions.filter((one) => !text.includes(one));
   return (
     <div className="note wrong" role="alert">
       <p>{text}</p>
-      {preconditions.length > 0 && (
+      {reasons.length > 0 && (
         <ul>
-          {preconditions.map((one) => (
+          {reasons.map((one) => (
             <li key={one}>{one}</li>
           ))}
         </ul>

@@ -17,13 +17,16 @@ interface RoleFieldProps {
 }
 
 const PAGE_SIZE = 200;
+const COMMON = ["viewer", "editor", "owner"];
 
 export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
   const id = useId();
   const [filter, setFilter] = useState("");
   const { data, error } = useQuery(RolesService.method.listRoles, { orderBy: "name", pageSize: PAGE_SIZE });
   if (data === undefined) return error ? <Failed error={error} /> : <Loading what="roles" />;
-  const usable = data.roles.filter(({ uid }) => !uid.includes("/") || isWithin(group, parentOf(uid)));
+  const usable = data.roles
+    .filter(({ uid }) => !uid.includes("/") || isWithin(group, parentOf(uid)))
+    .sort((one, other) => rankOf(one) - rankOf(other));
   const shown = usable.filter((role) => matches(role, filter));
   const role = usable.find(({ uid }) => uid === chosen);
   return (
@@ -55,13 +58,19 @@ export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
       {role !== undefined && (
         <details className="commands" open>
           <summary>What {role.name} allows</summary>
-          <div className="line">
+          <div className="line scrolled">
             <CapabilityList names={listCapabilityNames(role.capabilities)} />
           </div>
         </details>
       )}
     </fieldset>
   );
+}
+
+// What most people look for comes first: the three common roles, those of the organisation, then the others by name.
+function rankOf({ uid, name }: Role): number {
+  const common = COMMON.indexOf(name);
+  return uid.includes("/") ? COMMON.length : common >= 0 ? common : COMMON.length + 1;
 }
 
 // Every word must be in the name or in a capability.
