@@ -78,10 +78,9 @@ function useOpened(uid: string, collection: treeView.Api["collection"], api: tre
   }, [uid]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: it goes on when children have arrived.
   useEffect(() => {
+    pending.current = pending.current.filter((one) => !api.expandedValue.includes(one));
     const [next] = pending.current;
-    if (next === undefined || collection.findNode(next) === null) return;
-    pending.current = pending.current.slice(1);
-    if (!api.expandedValue.includes(next)) api.expand([next]);
+    if (next !== undefined && collection.findNode(next) !== null) api.expand([next]);
   }, [uid, collection, api.expandedValue.length]);
 }
 
