@@ -18,8 +18,8 @@ export function FindDialog({ onClose }: { readonly onClose: () => void }) {
   const [, navigate] = useLocation();
   const list = useId();
   const { data, error } = useQuery(
-    AccessService.method.searchNames,
-    { prefix: query, pageSize: SHOWN },
+    AccessService.method.find,
+    { query, pageSize: SHOWN },
     { enabled: query !== "", placeholderData: keepPreviousData },
   );
   const found = query === "" ? [] : (data?.resources ?? []);

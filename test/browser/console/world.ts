@@ -51,6 +51,8 @@ export interface ConsoleWorld {
   signIn(person: Person, account: OidcAccount, path?: string): Promise<void>;
   /** Makes an organisation with an owner who signs in as an account. */
   organisation(name: string, owner: OidcAccount): Promise<BootstrapResult>;
+  /** Stops the service and starts it again, on the same data and address. */
+  restart(): Promise<void>;
   /** The uid of an account. */
   uidOf(account: OidcAccount): string;
   stop(): Promise<void>;
@@ -73,21 +75,21 @@ export async function startConsoleWorld(
     loginProviders,
     JSON.stringify([{ name: "test", title: "Test Login", issuer, clientId, clientSecretFile }]),
   );
-  const harness = await startHarness({
-    ...{ data, loginProviders, trustedIssuers: issuer, registration: "open" },
-    ...settings,
-  });
-  provider.allowRedirect(`${harness.url}/oauth/callback`);
+  const flags = { data, loginProviders, trustedIssuers: issuer, registration: "open", ...settings };
+  let harness = await startHarness(flags);
+  const { url } = harness;
+  provider.allowRedirect(`${url}/oauth/callback`);
   const browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
-  const { store } = harness.app.installation;
 
   return {
-    url: harness.url,
-    harness,
+    url,
+    get harness() {
+      return harness;
+    },
     provider,
     browser,
     async person(options = {}) {
-      const context = await browser.newContext({ ...options, baseURL: harness.url });
+      const context = await browser.newContext({ ...options, baseURL: url });
       context.setDefaultTimeout(PATIENCE_MS);
       const complaints: string[] = [];
       context.on("page", (page) => watch(page, complaints));
@@ -106,7 +108,13 @@ export async function startConsoleWorld(
       await account.waitFor();
     },
     organisation: (org, owner) =>
-      store.write((tx) => bootstrap(tx, { org, owner: { issuer, subject: owner.subject } }, randomIds, Date.now())),
+      harness.app.installation.store.write((tx) =>
+        bootstrap(tx, { org, owner: { issuer, subject: owner.subject } }, randomIds, Date.now()),
+      ),
+    async restart() {
+      await harness.stop();
+      harness = await startHarness({ ...flags, listen: new URL(url).host });
+    },
     uidOf: ({ subject }) => personUid(issuer, subject),
     async stop() {
       await browser.close();

@@ -2,7 +2,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import { useDeferredValue, useId, useState } from "react";
-import { AccessService, NamedKind } from "#gen/arbor/access/v1/access_pb.js";
+import { AccessService, FoundKind } from "#gen/arbor/access/v1/access_pb.js";
 import { describeFound } from "../../find-results.js";
 import { Button } from "../../ui/button.js";
 import { TextField } from "../../ui/field.js";
@@ -29,8 +29,8 @@ export function WhoField({ chosen, onChange, wrong }: WhoFieldProps) {
   const [text, setText] = useState("");
   const query = useDeferredValue(text.trim());
   const { data } = useQuery(
-    AccessService.method.searchNames,
-    { prefix: query, kind: NamedKind.IDENTITY, pageSize: SHOWN },
+    AccessService.method.find,
+    { query, kinds: [FoundKind.IDENTITY], pageSize: SHOWN },
     { enabled: query !== "", placeholderData: keepPreviousData },
   );
   const found = query === "" ? [] : (data?.resources ?? []);
