@@ -1,5 +1,5 @@
 // Removes from the stubs of gen/ what only servers and generators read: the options of their descriptors, such as HTTP rules
-// and capabilities, and the imports of files that are needed for options alone. Messages, JSON and calls stay the same.
+// and those of methods, and the imports of files that are needed for options alone. Messages, JSON and calls stay the same.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { clearField, clone, createRegistry, isFieldSet, isMessage } from "@bufbuild/protobuf";
@@ -48,6 +48,8 @@ async function stripStub(path, kept) {
 }
 
 function strip(message, kept) {
+  // The names of capabilities are options of the values of their enum.
+  if (message.$typeName === "google.protobuf.EnumValueDescriptorProto") return;
   for (const value of Object.values(message).flat()) if (isMessage(value)) strip(value, kept);
   if (message.options === undefined) return;
   const schema = options.getMessage(message.options.$typeName);
