@@ -1,5 +1,5 @@
-// Removes from the stubs of gen/ what only servers and generators read: the options of their descriptors, such as HTTP rules
-// and those of methods, and the imports of files that are needed for options alone. Messages, JSON and calls stay the same.
+// Removes from the stubs of gen/ what only servers and generators read: the options of their descriptors, such as HTTP rules,
+// and the imports of files that are needed for options alone. Messages, JSON and calls stay the same.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { clearField, clone, createRegistry, isFieldSet, isMessage } from "@bufbuild/protobuf";
