@@ -1,5 +1,5 @@
-// Removes from the stubs of gen/ what only servers and generators read: the options of their descriptors, such as HTTP rules
-// and capabilities, and the imports of files that are needed for options alone. Messages, JSON and calls stay the same.
+// Removes from the stubs of gen/ what only servers and generators read: the options of their descriptors, such as HTTP rules,
+// and the imports of files that are needed for options alone. Messages, JSON and calls stay the same.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { clearField, clone, createRegistry, isFieldSet, isMessage } from "@bufbuild/protobuf";
@@ -12,21 +12,25 @@ const KEPT = ["features", "idempotencyLevel", "jstype", "mapEntry", "messageSetW
 const options = createRegistry(file_google_protobuf_descriptor);
 const DESCRIPTOR = /fileDesc\("[A-Za-z0-9+/]*"(?:, \[([^\]]*)\])?\)/;
 
-/** A plugin of esbuild that finds `#gen/*`, and strips the stubs that a bundle has. */
-export function strippedStubs(gen) {
+/**
+ * A plugin of esbuild that finds `#gen/*`, and strips the stubs that a bundle has.
+ *
+ * @param gen the absolute path of gen/
+ * @param kept the options that stay
+ */
+export function strippedStubs(gen, kept = KEPT) {
   return {
     name: "stripped-stubs",
     setup(bundler) {
       bundler.onResolve({ filter: /^#gen\// }, ({ path }) => ({ path: `${gen}/${path.slice("#gen/".length)}` }));
       bundler.onLoad({ filter: /_pb\.js$/ }, async ({ path }) =>
-        path.startsWith(`${gen}/`) ? { contents: await stripStub(path), loader: "js" } : undefined,
+        path.startsWith(`${gen}/`) ? { contents: await stripStub(path, kept), loader: "js" } : undefined,
       );
     },
   };
 }
 
-/** Returns the text of a stub without these options. @param path its absolute path */
-export async function stripStub(path) {
+async function stripStub(path, kept) {
   const text = readFileSync(path, "utf8");
   const stub = await import(pathToFileURL(path).href);
   const file = Object.values(stub).find((value) => value.kind === "file");
@@ -35,21 +39,21 @@ export async function stripStub(path) {
   const names = found[1]?.split(", ") ?? [];
   if (names.length !== file.dependencies.length) throw new Error(`${path}: the imports of its descriptor are others`);
   const used = listUsed(file);
-  const kept = names.filter((_, i) => used.has(file.dependencies[i]));
+  const imports = names.filter((_, i) => used.has(file.dependencies[i]));
   const descriptor = clone(FileDescriptorProtoSchema, file.proto);
-  strip(descriptor);
+  strip(descriptor, kept);
   const bytes = embedFileDesc(descriptor).base64();
-  const call = `fileDesc("${bytes}"${kept.length > 0 ? `, [${kept.join(", ")}]` : ""})`;
+  const call = `fileDesc("${bytes}"${imports.length > 0 ? `, [${imports.join(", ")}]` : ""})`;
   return text.slice(0, found.index) + call + text.slice(found.index + found[0].length);
 }
 
-function strip(message) {
+function strip(message, kept) {
   // The names of capabilities are options of the values of their enum.
   if (message.$typeName === "google.protobuf.EnumValueDescriptorProto") return;
-  for (const value of Object.values(message).flat()) if (isMessage(value)) strip(value);
+  for (const value of Object.values(message).flat()) if (isMessage(value)) strip(value, kept);
   if (message.options === undefined) return;
   const schema = options.getMessage(message.options.$typeName);
-  for (const field of schema.fields) if (!KEPT.includes(field.localName)) clearField(message.options, field);
+  for (const field of schema.fields) if (!kept.includes(field.localName)) clearField(message.options, field);
   delete message.options.$unknown;
   if (!schema.fields.some((field) => isFieldSet(message.options, field))) delete message.options;
 }
@@ -67,6 +71,8 @@ function listUsed(file) {
 
 function listTypes(message) {
   const { typeName, inputType, outputType, extendee } = message;
-  const nested = Object.values(message).flat().filter((one) => isMessage(one));
+  const nested = Object.values(message)
+    .flat()
+    .filter((value) => isMessage(value));
   return [typeName, inputType, outputType, extendee, ...nested.flatMap(listTypes)].filter(Boolean);
 }

@@ -119,7 +119,9 @@ function listProductionPackages() {
   const { stdout } = spawnSync("npm", ["ls", "--omit=dev", "--all", "--parseable"], { cwd: SOURCE, encoding: "utf8" });
   const packages = stdout.split("\n").flatMap((path) => {
     const directory = relative(SOURCE, path.trim());
-    return /^node_modules\/(@[^/]+\/)?[^/]+$/.test(directory) ? [directory] : [];
+    // A workspace is a link.
+    const isPackage = /^node_modules\/(@[^/]+\/)?[^/]+$/.test(directory) && !fs.lstatSync(path.trim()).isSymbolicLink();
+    return isPackage ? [directory] : [];
   });
   if (packages.length === 0) fail("node_modules/ is not there: run npm ci first");
   return packages;

@@ -364,7 +364,7 @@ describe("docs/demo.md", () => {
     await pick("Alice");
     await consent("Give a program access?", "Continue");
     assertLoggedIn(await alice.ended);
-    const shell = formatAnnouncement(demo, { kept: true })
+    const shell = formatAnnouncement(demo, { kept: true, hasConsole: true })
       .split("\n")
       .filter((line) => /^ {2}(PLATFORM=|arbor\(\))/.test(line));
     const guide = readFileSync("docs/demo.md", "utf8");

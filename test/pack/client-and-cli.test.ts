@@ -53,6 +53,10 @@ describe("the package of the client", () => {
     const bytes = sizeOf(join(folder, "node_modules"));
     test.diagnostic(`the client takes ${bytes} bytes`);
     assert.ok(bytes <= LIMITS.client, `${bytes} bytes`);
+    assert.deepEqual(
+      listFiles(folder).filter((name) => name.includes("/console/")),
+      [],
+    );
     assert.deepEqual(findNative(folder), []);
     const expected = ["@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node", "jose"];
     assert.deepEqual(listPackages(folder), [`${packages.scope}/client`, ...expected].sort());
@@ -147,6 +151,10 @@ describe("the package of the command line", () => {
     const bytes = sizeOf(join(folder, "node_modules"));
     test.diagnostic(`the command line takes ${bytes} bytes`);
     assert.ok(bytes <= LIMITS.cli, `${bytes} bytes`);
+    assert.deepEqual(
+      listFiles(folder).filter((name) => name.includes("/console/")),
+      [],
+    );
     assert.deepEqual(findNative(folder), []);
   });
 

@@ -5,7 +5,16 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -66,7 +75,26 @@ describe("the package", () => {
   it("has the program as a bundle, with the licences of what is in it", () => {
     const dist = join(project, "node_modules/arbor-platform/dist");
     assert.ok(readFileSync(join(dist, "main.js"), "utf8").includes(`import("./chunks/`));
-    assert.match(readFileSync(join(dist, "bundled-licences.txt"), "utf8"), /^commander \d/m);
+    const licences = readFileSync(join(dist, "bundled-licences.txt"), "utf8");
+    assert.match(licences, /^commander \d/m);
+    const { libraries } = JSON.parse(readFileSync(join(dist, "console/build.json"), "utf8")) as { libraries: string[] };
+    for (const folder of libraries) {
+      const name = folder.slice(folder.lastIndexOf("node_modules/") + "node_modules/".length);
+      assert.ok(licences.includes(`${name} `), name);
+    }
+  });
+
+  it("has the console as it is served, and not what it is made of", () => {
+    const installed = join(project, "node_modules/arbor-platform");
+    const assets = readdirSync(join(installed, "dist/console/assets"));
+    for (const pattern of [/^main-\w+\.js$/, /^styles-\w+\.css$/, /^styles-\w+\.css\.br$/, /^styles-\w+\.css\.gz$/])
+      assert.ok(
+        assets.some((name) => pattern.test(name)),
+        `${pattern}: ${assets}`,
+      );
+    assert.equal(existsSync(join(installed, "console")), false);
+    for (const name of ["react", "@arbor-platform"])
+      assert.equal(existsSync(join(project, "node_modules", name)), false);
   });
 
   it("makes typed calls and loads nothing of the server", async () => {
@@ -176,6 +204,10 @@ describe("the packed service on Node 24, installed with npm 12 where there is no
       assert.match(await (await fetch(url)).text(), /href="\/docs\/"/);
       assert.match(await (await fetch(`${url}/docs/`)).text(), /href="settings\.html"/);
       assert.match(await (await fetch(`${url}/docs/settings.html`)).text(), /<code>ARBOR_LISTEN<\/code>/);
+      const console = await (await fetch(`${url}/console`)).text();
+      const [, path] = /href="([^"]+\.css)"/.exec(console) ?? [];
+      const style = await fetch(`${url}${path}`, { headers: { "accept-encoding": "br" } });
+      assert.deepEqual([style.status, style.headers.get("content-encoding")], [200, "br"]);
       child.kill("SIGTERM");
       assert.deepEqual(await closed, [0, null]);
     });

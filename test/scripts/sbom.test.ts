@@ -9,7 +9,10 @@ import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 interface Lock {
-  readonly packages: Record<string, { license?: string; dev?: boolean; devOptional?: boolean; version?: string }>;
+  readonly packages: Record<
+    string,
+    { name?: string; license?: string; dev?: boolean; devOptional?: boolean; version?: string; link?: boolean }
+  >;
 }
 
 /** A folder with the manifests of the project, changed by `change`. */
@@ -38,19 +41,41 @@ test("the bill has the same bytes in any folder, and follows the schema of Cyclo
   assert.notEqual(await validator.validate(spoilt), null);
 });
 
-test("the bill has every production dependency of the lock file with its hash and licence, and no other", () => {
+/** Dependencies of development that the build puts into the console. */
+const IN_CONSOLE = ["react", "react-dom", "scheduler", "@base-ui/react", "@floating-ui/dom", "wouter", "regexparam"];
+/** Those that it does not. */
+const OUTSIDE = ["@types/react", "typescript", "esbuild", "playwright-core"];
+
+test("the bill has every production dependency of the lock file with its hash and licence, and what the console has", () => {
   interface Component {
+    readonly name: string;
+    readonly version: string;
     readonly purl: string;
     readonly hashes?: readonly unknown[];
     readonly licenses?: readonly unknown[];
   }
   const { components } = JSON.parse(run(PROJECT).stdout) as { components: readonly Component[] };
   const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as Lock;
-  const expected = Object.entries(packages).filter(
-    ([path, { dev, devOptional }]) => path !== "" && !dev && !(devOptional && /types/.test(path)),
+  const expected = new Set<string>();
+  for (const [path, { name, dev, devOptional, version, link }] of Object.entries(packages)) {
+    if (!path.includes("node_modules/") || link || dev || (devOptional && /types/.test(path))) continue;
+    expected.add(`${name ?? path.replace(/^.*node_modules\//, "")}@${version}`);
+  }
+  const found = new Set(components.map(({ name, version }) => `${name}@${version}`));
+  assert.deepEqual(
+    [...expected].filter((one) => !found.has(one)),
+    [],
   );
-  const names = expected.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, "")}@${version}`);
-  assert.equal(components.length, new Set(names).size);
+  const bundled = [...found].filter((one) => !expected.has(one)).map((one) => one.replace(/@[^@]*$/, ""));
+  assert.deepEqual(
+    IN_CONSOLE.filter((name) => !bundled.includes(name)),
+    [],
+  );
+  assert.deepEqual(
+    OUTSIDE.filter((name) => bundled.includes(name)),
+    [],
+  );
+  assert.ok(bundled.length < 50, bundled.join());
   // The driver for Node 20 needs it, which is optional, and tools of development do.
   assert.ok(components.some(({ purl }) => purl.startsWith("pkg:npm/semver@")));
   // What the driver of PostgreSQL needs, its types need as well: that makes none of it a dependency of development.

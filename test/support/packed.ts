@@ -9,6 +9,7 @@ const run = promisify(execFile);
 
 /** What the build and the package are made of; `files` of package.json says what goes in. */
 const SOURCES = [
+  "console",
   "src",
   "docs",
   "gen",
@@ -16,6 +17,7 @@ const SOURCES = [
   "scripts",
   "site",
   "package.json",
+  "package-lock.json",
   "tsconfig.json",
   "tsconfig.build.json",
 ];

@@ -79,7 +79,7 @@ describe("the page", () => {
     assert.equal(headers["referrer-policy"], "same-origin");
     assert.equal(headers["cross-origin-opener-policy"], "same-origin");
     assert.equal(headers["cross-origin-resource-policy"], "same-origin");
-    assert.match(headers["permissions-policy"] ?? "", /camera=\(\)/);
+    assert.match(String(headers["permissions-policy"]), /camera=\(\)/);
     assert.doesNotMatch(text, /<script(?![^>]* src=)|<style|\son[a-z]+=|\sstyle=/);
   });
 

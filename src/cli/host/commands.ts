@@ -252,6 +252,7 @@ export function addHostCommands(arbor: Command): void {
     .description("try the service out: a sample organisation and a login without passwords, on this machine")
     .option("--data <directory>", "directory of the demo; unless set, a directory that is removed when the demo ends")
     .option("--listen <host:port>", "address to listen on: 127.0.0.1 or localhost", "127.0.0.1:8080")
+    .option("--no-open", "do not open the console in a browser")
     .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
 }
 

@@ -54,6 +54,11 @@ const types: Readonly<Record<string, { readonly type: string; readonly headers?:
 /** Marks a browser that was redirected to the base URL within the last minute. */
 const REDIRECTED = "arbor-console-redirected";
 
+/** Whether the build has written the console. */
+export function isConsoleBuilt(folder: URL = FOLDER): boolean {
+  return listAssets(folder).length > 0;
+}
+
 /** Creates the routes. */
 export function createConsole({ baseUrl, folder = FOLDER }: ConsoleOptions): RouteGroup {
   const own = new URL(baseUrl);
@@ -92,8 +97,7 @@ export function createConsole({ baseUrl, folder = FOLDER }: ConsoleOptions): Rou
 }
 
 function createPage(folder: URL): StaticDocument {
-  const isBuilt = listAssets(folder).length > 0;
-  if (!isBuilt) return NOT_BUILT;
+  if (!isConsoleBuilt(folder)) return NOT_BUILT;
   return createStaticDocument({ contentType: HTML, headers: PAGE, ...filesOf(new URL("index.html", folder)) });
 }
 

@@ -9,7 +9,7 @@ import { tempDir } from "../../support/temp-dir.js";
 
 const PRINT = `import { formatAnnouncement } from "./src/cli/host/demo/walkthrough.ts";
 const organisation = { platform: "p", workload: "w", builder: "b" };
-console.log(formatAnnouncement({ url: "http://a", issuer: "http://b", data: "/d", workloadToken: "/t", organisation }, { kept: true }));`;
+console.log(formatAnnouncement({ url: "http://a", issuer: "http://b", data: "/d", workloadToken: "/t", organisation }, { kept: true, hasConsole: false }));`;
 
 it("the demo's arbor reads relative files, and finds its own", () => {
   const env = environmentWithoutSettings();

@@ -6,7 +6,7 @@ import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { type Demo, renewTokenFile, startDemo } from "../../../src/cli/host/demo/demo.js";
+import { type Demo, hasDisplay, renewTokenFile, startDemo } from "../../../src/cli/host/demo/demo.js";
 import { type Host, startHost } from "../../e2e/process.js";
 import { Agent, claimsOf, codeRequest, linksIn, newPkce, PROGRAM } from "../../issuer/oauth/login-kit.js";
 import { execFile } from "../../support/child-process.js";
@@ -115,6 +115,8 @@ describe("arbor demo", () => {
     test.diagnostic(`ready after ${Math.round(first.readyMs)} ms, the commands took ${Math.round(walkthroughMs)} ms`);
     assert.ok(first.readyMs + walkthroughMs < MINUTE_MS);
     assert.match(await done, /You are logged in/);
+    const console = /^ {2}console {2}(http:\/\/127\.0\.0\.1:\d+\/console)/m.exec(first.text)?.[1] ?? "";
+    assert.equal((await fetch(console)).status, 200);
 
     assert.equal(responses.length, 11);
     const [, , , , , listed, login, table, bound, created, bindings] = responses as string[];
@@ -152,6 +154,19 @@ describe("arbor demo", () => {
     assert.ok(existsSync(join(directory, "arbor.db")));
     assert.equal((await shown.interrupt()).code, 0);
     assert.equal(existsSync(directory), false);
+  });
+
+  it("opens the console only where somebody can see it", () => {
+    for (const [platform, env, expected] of [
+      ["linux", { DISPLAY: ":0" }, true],
+      ["linux", { WAYLAND_DISPLAY: "wayland-0" }, true],
+      ["linux", { BROWSER: "firefox" }, true],
+      ["linux", { DISPLAY: "" }, false],
+      ["linux", {}, false],
+      ["darwin", {}, true],
+      ["win32", {}, true],
+    ] as const)
+      assert.equal(hasDisplay({ platform, env }), expected, `${platform} ${JSON.stringify(env)}`);
   });
 
   const refused: readonly [name: string, flags: readonly string[], code: number, message: RegExp][] = [

@@ -8,6 +8,8 @@ import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
 import { resolveOrigin } from "../../../config/origin.js";
 import { createDirectories } from "../../../kernel/directories.js";
+import { CONSOLE_PATH } from "../../../kernel/web.js";
+import { isConsoleBuilt } from "../../../transport/openapi/console.js";
 import { replaceFile } from "../../shared-file.js";
 import { waitForStop } from "../serve.js";
 import {
@@ -34,22 +36,39 @@ const RENEW_MS = 300_000;
 export interface DemoFlags {
   readonly data?: string;
   readonly listen: string;
+  /** Whether to open the console in a browser. */
+  readonly open: boolean;
 }
 
 /**
- * Runs the demo until SIGTERM or SIGINT; a second signal ends it at once. It prints commands to try to standard output.
+ * Runs the demo until SIGTERM or SIGINT; a second signal ends it at once. It prints commands to try to standard output, and
+ * opens the console in a browser of the person at the terminal.
  *
  * @throws SettingsError for an address that other machines can reach
  * @throws Error when the address is taken, or the directory has other content
  */
-export async function demoCommand({ data, listen }: DemoFlags): Promise<void> {
+export async function demoCommand({ data, listen, open }: DemoFlags): Promise<void> {
   const directory = data === undefined ? createTemporaryDirectory() : resolve(data);
   const demo = await startDemo({ data: directory, listen });
   // Before the announcement, because a user may stop the demo right after it.
   const stopped = waitForStop();
-  process.stdout.write(formatAnnouncement(demo, { kept: data !== undefined }));
+  const isBuilt = isConsoleBuilt();
+  process.stdout.write(formatAnnouncement(demo, { kept: data !== undefined, hasConsole: isBuilt }));
+  if (open && isBuilt && process.stdout.isTTY && hasDisplay(process)) await openBrowser(`${demo.url}${CONSOLE_PATH}`);
   await stopped;
   await demo.stop();
+}
+
+/** Whether a browser can be seen by the person who runs a program. */
+export function hasDisplay({ platform, env }: Pick<NodeJS.Process, "platform" | "env">): boolean {
+  const names = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"];
+  return platform !== "linux" || names.some((name) => (env[name] ?? "") !== "");
+}
+
+async function openBrowser(url: string): Promise<void> {
+  const { default: open } = await import("open");
+  // The person can open the page by hand.
+  await open(url).catch(() => undefined);
 }
 
 // Removed when the process ends, except by a kill.

@@ -1,6 +1,7 @@
 // The text that the demo prints: commands that work in any POSIX shell when they are pasted one after another.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { CONSOLE_PATH } from "../../../kernel/web.js";
 import { ORGANISATION, type SampleOrganisation } from "./organisation.js";
 
 /** The values in the text. */
@@ -19,6 +20,8 @@ export interface DemoFacts {
 export interface AnnouncementOptions {
   /** Whether the directory stays after the demo. */
   readonly kept: boolean;
+  /** Whether the build has written the console. */
+  readonly hasConsole: boolean;
 }
 
 interface Step {
@@ -27,10 +30,11 @@ interface Step {
 }
 
 /** Formats the text that the demo prints when it is ready. */
-export function formatAnnouncement(demo: DemoFacts, { kept }: AnnouncementOptions): string {
+export function formatAnnouncement(demo: DemoFacts, { kept, hasConsole }: AnnouncementOptions): string {
   const { url, issuer, data } = demo;
   const head = `The demo of Arbor is ready. It is for trying out only: whoever uses this machine can sign in as anybody.
 
+  console  ${url}${CONSOLE_PATH}${hasConsole ? "" : ", which npm run build writes"}
   service  ${url}, its reference at ${url}/docs
   login    ${issuer}, where you are Alice, the owner of ${ORGANISATION}, or Bob
   data     ${data}, ${kept ? "kept for the next time" : "gone when the demo ends"}
