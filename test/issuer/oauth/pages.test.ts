@@ -131,6 +131,7 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
     header: () => undefined,
     cookie: (name) => cookies[name],
     form: async () => new URLSearchParams(),
+    json: async () => ({}),
     bytes: async () => new Uint8Array(),
   };
 }
