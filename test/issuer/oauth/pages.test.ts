@@ -66,6 +66,7 @@ const pages: Readonly<Record<string, WebResponse>> = {
     recipient: {
       to: { kind: "device", userCode: evil, asker },
       scope: { aud: [evil], cap: [evil], scopes: [evil] },
+      isConsole: false,
       refresh: true,
       identity: evil,
     },
