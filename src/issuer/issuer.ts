@@ -59,6 +59,8 @@ export interface IssuerSettings {
   readonly loginProviders: string | undefined;
   readonly registration: "invite" | "open";
   readonly headlessConfirmation: HeadlessConfirmation;
+  /** Whether the web console is served. */
+  readonly console: boolean;
   readonly awsStsOrigins: readonly string[] | undefined;
   /** Seconds. */
   readonly keyRotation: number;
@@ -208,6 +210,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         ids,
         origin,
         loginProviders,
+        console: settings.console,
         registration: settings.registration,
         headlessConfirmation: settings.headlessConfirmation,
         secure: origin.baseUrl.startsWith("https:"),

@@ -1,4 +1,4 @@
-// The handlers of SessionsService: the logins of the caller that have a refresh token.
+// The handlers of SessionsService: the logins of the caller that go on, with a refresh token or in the console.
 import { create } from "@bufbuild/protobuf";
 import {
   type ListSessionsRequest,
@@ -18,7 +18,7 @@ import { ListTokens, parsePageSize } from "../pipeline/resource/paging.js";
 import { identityKind } from "../store/iam/identities.js";
 import type { RefreshTokenRow } from "../store/tables/tokens.js";
 import type { Tx } from "../store/transaction.js";
-import type { TokenGrant } from "./tokens.js";
+import type { StoredGrant } from "./tokens.js";
 
 const sessionKind: ResourceKind = { displayName: "session", type: "arbor.dev/Session" };
 
@@ -63,12 +63,13 @@ function requireUnlimitedCaller({ caller }: UnaryCall, action: string): string {
 }
 
 function sessionToProto(row: Pick<RefreshTokenRow, "family" | "grant" | "createTimeMs" | "expireTimeMs">): Session {
-  const { limit } = row.grant as TokenGrant;
+  const { limit, client = "" } = row.grant as StoredGrant;
   return create(SessionSchema, {
     id: row.family,
     createTime: timestampOf(row.createTimeMs),
     expireTime: timestampOf(row.expireTimeMs),
     scopes: [...(limit?.scope ?? [])],
     capabilities: limit?.cap === undefined ? [] : listCapabilityNames(limit.cap),
+    client,
   });
 }

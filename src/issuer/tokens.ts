@@ -17,7 +17,7 @@ import { createSigner, type Signer } from "./signer.js";
 import { type RequestedGrant, resolveScopes } from "./sts/token-request.js";
 
 /** The longest login, however often it is refreshed: 30 days, in milliseconds. */
-const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
+export const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
 
 /**
  * What a token is valid for, and its informative claims. It is stored with refresh tokens, so the names of fields
@@ -34,6 +34,12 @@ export interface TokenGrant {
   readonly mappedMs?: number | undefined;
   /** Claims for readers of the token; no decision uses them. */
   readonly informative?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What is stored of a login that goes on. */
+export interface StoredGrant extends TokenGrant {
+  /** The program of a session that is no refresh token; undefined for refresh tokens. */
+  readonly client?: string | undefined;
 }
 
 /** An API token that lacks its signature. */
@@ -82,10 +88,17 @@ export function createTokens(deps: {
 }) {
   const { keys, ids, issuer, signer = createSigner(), counts } = deps;
 
-  async function issue(tx: Tx, identity: string, grant: TokenGrant, nowMs: number): Promise<UnsignedToken> {
+  async function issue(
+    tx: Tx,
+    identity: string,
+    grant: TokenGrant,
+    nowMs: number,
+    untilMs = Number.POSITIVE_INFINITY,
+  ): Promise<UnsignedToken> {
     const current = await keys.at(tx);
     const issueDate = await readIssueDate(tx, identity, nowMs);
-    const lifeS = lifeOf(grant, nowMs);
+    const leftS = Math.floor(untilMs / 1000) - Math.floor(issueDate.atMs / 1000);
+    const lifeS = Math.min(lifeOf(grant, nowMs), Math.max(1, leftS));
     const request = { ...grant, issuer, identity, lifeS, ...issueDate };
     let jwt = encodeToken(request, current, ids);
     // Without the informative claims, the token may be short enough to be accepted.
@@ -140,6 +153,7 @@ export function createTokens(deps: {
      * Issues an API token for an identity, valid for an hour. A transaction can do this, and its caller signs the token
      * after the commit.
      *
+     * @param untilMs ends the token sooner, in epoch milliseconds
      * @throws ApiError INVALID_ARGUMENT when the token would be too long
      */
     issue,
@@ -209,7 +223,8 @@ function hashSecret(secret: string): string {
 
 async function findRow(tx: Tx, refreshToken: string): Promise<RefreshTokenRow | undefined> {
   const secret = parseSecret(refreshToken);
-  return secret === undefined ? undefined : await tx.refreshTokens.find(hashSecret(secret));
+  const row = secret === undefined ? undefined : await tx.refreshTokens.find(hashSecret(secret));
+  return (row?.grant as StoredGrant | undefined)?.client === undefined ? row : undefined;
 }
 
 function parseSecret(refreshToken: string): string | undefined {

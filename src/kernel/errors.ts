@@ -156,6 +156,12 @@ export function invalidRequest(rule: string, rejection?: RejectReason): ApiError
   return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`, [], undefined, rejection);
 }
 
+/** UNAUTHENTICATED: a browser has no session of the console, or its sign-in is not valid. One text for all causes. */
+export function noSession(): ApiError {
+  const text = "Unauthenticated: this browser has no session: sign in";
+  return new ApiError(Code.Unauthenticated, "UNAUTHENTICATED", text, [], undefined, "credential");
+}
+
 /** FAILED_PRECONDITION: the state of resources forbids it. `type` is the type of the violation. */
 export function failedPrecondition(type: string, description: string): ApiError {
   return new ApiError(Code.FailedPrecondition, "FAILED_PRECONDITION", `Precondition failed: ${description}`, [

@@ -2,6 +2,7 @@
 
 import type { BearerNote } from "./asserted-bearer.js";
 import type { RejectReason } from "./reject-reason.js";
+import type { JsonValue } from "./strict-json.js";
 import type { TraceSpan } from "./trace.js";
 
 /** The `client_id` of the command line, which shows the code of a headless login. */
@@ -34,6 +35,13 @@ export interface WebRequest {
    * route allows
    */
   form(): Promise<URLSearchParams>;
+  /**
+   * The value of a JSON body.
+   *
+   * @throws ApiError INVALID_ARGUMENT when the body is no JSON; an error with status 415 when it has another type, and with
+   * 413 when it is larger than the route allows
+   */
+  json(): Promise<JsonValue>;
   /**
    * The bytes of the body.
    *

@@ -4,6 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { ApiError, invalidArgument, permissionDenied } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
+import { isForConsole } from "../console/client.js";
 import { type Browser, findBrowser, getBrowser, LOGIN_MS, requireOwnForm } from "./browser.js";
 import { hostOf, type LoginContext } from "./context.js";
 import {
@@ -15,7 +16,7 @@ import {
   showsCode,
 } from "./headless.js";
 import { html } from "./html.js";
-import { loginOverError, oauthError, toOAuthError } from "./oauth-error.js";
+import { interactionRequired, loginOverError, oauthError, toOAuthError } from "./oauth-error.js";
 import { redirect } from "./page.js";
 import {
   CONFIRMATION,
@@ -47,7 +48,7 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
   const browser = getBrowser(request, context.secure);
   let to: LoginRequest["to"];
   try {
-    to = parseDestination(query);
+    to = parseDestination(query, context);
   } catch (error) {
     return renderErrorPage(context, error);
   }
@@ -124,6 +125,7 @@ async function selectProvider(context: LoginContext, selection: ProviderSelectio
   if (only !== undefined && more.length === 0 && mayRedirect && organisation === undefined) {
     return redirectToProvider(context, only, selection);
   }
+  if (login.prompt === "none") return respondWithError(context, login.to, interactionRequired());
   const providers = found ?? (await context.providers.findNamed({}));
   const rest = omitParameters(query, ["connection", "idp_id", "organisation"]);
   const isOpen = named.idpId === undefined && named.connection === undefined;
@@ -149,9 +151,13 @@ function buildIntro(context: LoginContext, { to }: LoginRequest, providers: read
     const intro = html`<p>Sign in to give the terminal access in your name.</p>`;
     return { title: showsCode(to) ? "Code confirmed" : "Confirmed", intro };
   }
+  const title = "How do you sign in?";
+  if (isForConsole(to, context.origin)) {
+    return { title, intro: html`<p>Sign in to the console of ${hostOf(context)}.</p>` };
+  }
   const program = to.kind === "code" ? to.clientId : "A program";
   return {
-    title: "How do you sign in?",
+    title,
     intro: html`<p>${program} on this computer asks for access to ${hostOf(context)} in your name.</p>`,
   };
 }
@@ -173,7 +179,7 @@ async function redirectToProvider(
   const { id, issuer, clientId, callbackPath } = provider;
   const sentTo = { id, issuer, clientId, callbackPath };
   const sent = { stage: "provider", browser: browser.hash, request: login, sentTo, nonce, verifier } as const;
-  const url = await oidc.authorizationUrl(provider, `${origin.issuer}${callbackPath}`, secrets);
+  const url = await oidc.authorizationUrl(provider, `${origin.issuer}${callbackPath}`, secrets, login.prompt);
   if (typeof url !== "string") return respondWithError(context, login.to, url);
   await storeLogin(context, request, browser, { key: state, login: sent });
   return redirect(url, browser.cookie);
@@ -201,7 +207,7 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
   const form = omitEmpty(await request.form());
   try {
     const browser = requireOwnForm(form, findBrowser(request, secure));
-    const to = parseDestination(form);
+    const to = parseDestination(form, context);
     if (to.kind !== "headless") {
       throw invalidArgument({ field: "headless_code", rule: "is required" });
     }

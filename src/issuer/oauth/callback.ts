@@ -7,7 +7,7 @@ import { findBrowser } from "./browser.js";
 import { completeLogin } from "./complete-login.js";
 import { askForConsent, needsConsent } from "./consent.js";
 import type { LoginContext } from "./context.js";
-import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
+import { interactionRequired, isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
 import { getSentProvider, type Provider } from "./provider-selection.js";
 import { renderErrorPage, respondToFailedLogin, respondWithError } from "./responses.js";
@@ -35,13 +35,13 @@ export async function handleCallback(context: LoginContext, request: WebRequest)
     const provider = await getSentProvider(providers, sentTo);
     if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
     const url = new URL(`${origin.issuer}${request.path}?${request.query}`);
-    const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier });
+    const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier }, login.prompt);
     if (isOAuthError(verified)) return respondWithError(context, login.to, verified);
     const completion = { login, provider, verified, browser: authorization.browser, request };
     try {
-      return (await needsConsent(context, completion))
-        ? await askForConsent(context, completion, sentTo)
-        : await completeLogin(context, completion);
+      if (!(await needsConsent(context, completion))) return await completeLogin(context, completion);
+      if (login.prompt === "none") return respondWithError(context, login.to, interactionRequired());
+      return await askForConsent(context, completion, sentTo);
     } catch (error) {
       reportMissingClaim(context, provider, verified, error);
       throw error;

@@ -23,6 +23,7 @@ interface ConsentPage {
 
 interface Recipient {
   readonly to: Destination;
+  readonly isConsole: boolean;
   readonly scope: TokenRequest;
   /** Whether the program gets a refresh token. */
   readonly refresh: boolean;
@@ -52,8 +53,12 @@ ${pending && renderPendingBindings(pending)}
 <button class="button" name="decision" value="accept">${isInvite ? "Accept" : "Continue"}</button>
 </div>
 </form>`;
-  const title = isInvite ? "Accept this invite?" : "Give a program access?";
-  return renderPage({ ...frame, title, body, formLeadsTo: programUrl(recipient.to) });
+  return renderPage({ ...frame, title: titleOf(isInvite, recipient), body, formLeadsTo: programUrl(recipient.to) });
+}
+
+function titleOf(isInvite: boolean, { isConsole }: Recipient): string {
+  if (isInvite) return "Accept this invite?";
+  return isConsole ? "Sign in to the console?" : "Give a program access?";
 }
 
 function renderInvite({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
@@ -80,9 +85,9 @@ function formatInviter({ uid, name, email, isHost }: InvitePreview["invitedBy"])
   return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
 }
 
-function renderRecipient({ to, scope, refresh, identity }: Recipient): Html {
+function renderRecipient({ to, isConsole, scope, refresh, identity }: Recipient): Html {
   const { cap, scopes } = scope;
-  return html`<dt>Program</dt><dd>${programName(to)}</dd>
+  return html`<dt>Program</dt><dd>${isConsole ? "The console" : programName(to)}</dd>
 <dt>It may act</dt><dd>${identity === undefined ? "in your name" : `as the identity ${identity}`}</dd>
 <dt>Rights</dt><dd>${cap.length === 0 ? "all of them" : cap.join(", ")}</dd>
 ${scopes.length === 0 ? undefined : html`<dt>In groups</dt><dd>${scopes.join(", ")}</dd>`}

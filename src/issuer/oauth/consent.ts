@@ -13,6 +13,7 @@ import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebRequest, WebResponse } from "../../kernel/web.js";
 import { identityKind } from "../../store/iam/identities.js";
+import { isForConsole } from "../console/client.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { type Browser, findBrowser, LOGIN_MS, requireOwnForm } from "./browser.js";
 import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
@@ -36,16 +37,23 @@ type Consent = Extract<Authorization, { stage: "consent" }>;
 type VerifiedLogin = Pick<LoginCompletion, "login" | "provider" | "verified">;
 
 /**
- * Whether a login needs consent: it accepts an invite, its outcome goes to a program on a loopback port, or the person has
- * pending role bindings. Whoever listens on the port may have made the link, and anybody can use the `client_id` of
+ * Whether a login needs consent: it accepts an invite, its outcome goes to a program on a loopback port, the person has
+ * pending role bindings, or the console would register a person. Whoever listens on the port may have made the link, and anybody can use the `client_id` of
  * another program (RFC 8252, section 8.6), so consent is asked for every time and is never remembered. For terminals
- * and devices a code was typed.
+ * and devices a code was typed. The console is a page of this service, which takes only a code that it asked for.
  */
 export async function needsConsent(context: LoginContext, completion: VerifiedLogin): Promise<boolean> {
   const { invite, to, identity } = completion.login;
-  if (invite !== undefined || to.kind === "redirect" || to.kind === "code") return true;
+  const isConsole = isForConsole(to, context.origin);
+  if (invite !== undefined || to.kind === "redirect" || (to.kind === "code" && !isConsole)) return true;
   if (identity !== undefined) return false;
-  if (await context.store.read((tx) => hasPendingBindings(tx, personUidOf(completion)))) return true;
+  const personUid = personUidOf(completion);
+  const isUnsettled = await context.store.read(
+    async (tx) =>
+      (await hasPendingBindings(tx, personUid)) ||
+      (isConsole && (await tx.table(identityKind).find(personUid)) === undefined),
+  );
+  if (isUnsettled) return true;
   return (await previewInvites(context, completion)).length > 0;
 }
 
@@ -96,6 +104,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
         pending: await listPending(context, { login, provider, verified }),
         recipient: {
           to: login.to,
+          isConsole: isForConsole(login.to, context.origin),
           scope: login.asked,
           refresh: login.identity === undefined && getsRefreshToken(login, provider),
           identity: login.identity,

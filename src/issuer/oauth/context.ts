@@ -33,6 +33,8 @@ export interface LoginDeps {
   readonly ids: Ids;
   readonly origin: LoginOrigin;
   readonly loginProviders: readonly LoginProvider[];
+  /** Whether the web console is served. */
+  readonly console: boolean;
   /** Whether people may register without an invite. */
   readonly registration: "invite" | "open";
   readonly headlessConfirmation: HeadlessConfirmation;
@@ -49,6 +51,7 @@ export interface LoginDeps {
 
 /** The URLs of the service. */
 export interface LoginOrigin {
+  readonly baseUrl: string;
   readonly issuer: string;
   /** The accepted values of a token's `aud`; the first is the default. */
   readonly audiences: readonly string[];

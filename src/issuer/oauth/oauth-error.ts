@@ -31,6 +31,11 @@ export function loginOverError(): OAuthError {
   return oauthError(LOGIN_OVER, "the login was finished already, took too long, or was begun in another browser");
 }
 
+/** Builds the error of a login with `prompt=none` that needs a page (OpenID Connect Core 1.0, section 3.1.2.6). */
+export function interactionRequired(): OAuthError {
+  return oauthError("interaction_required", "the person must be asked, and the request has prompt=none", 403);
+}
+
 export function isOAuthError(value: object): value is OAuthError {
   return "error" in value && "description" in value && "status" in value;
 }

@@ -8,6 +8,7 @@ import { type GuardedFetch, GuardedFetchError, toFetch } from "../../outbound/gu
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { Provider, SecretMethod } from "./provider-selection.js";
+import type { LoginPrompt } from "./state.js";
 import { type Claims, lacksClaims, pickAddedClaims } from "./user-info.js";
 
 /** The longest ID token, in characters. It is stored until the person decides on the consent page. */
@@ -19,6 +20,9 @@ const OTHER_SUBJECT = "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
 
 /** The code of openid-client for a response with `WWW-Authenticate`. */
 const CHALLENGE = "OAUTH_WWW_AUTHENTICATE_CHALLENGE";
+
+/** Responses to `prompt=none` that the provider would have to ask the person (OpenID Connect Core 1.0, section 3.1.2.6). */
+const MUST_ASK = new Set(["login_required", "interaction_required", "account_selection_required", "consent_required"]);
 
 /** The values that bind the response of a provider to one login. */
 export interface LoginSecrets {
@@ -107,11 +111,14 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
   return {
     /**
      * Builds the URL to redirect the browser to; an error when the provider cannot be reached or its metadata are wrong.
+     *
+     * @param prompt whether the provider asks the person; its own decision unless given
      */
     async authorizationUrl(
       provider: Provider,
       redirectUri: string,
       { state, nonce, verifier }: LoginSecrets,
+      prompt?: LoginPrompt,
     ): Promise<string | OAuthError> {
       try {
         const [client, configuration] = [await loadClient(), await getConfiguration(provider)];
@@ -122,6 +129,7 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
           nonce,
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
           code_challenge_method: "S256",
+          ...(prompt && { prompt }),
         }).href;
       } catch (error) {
         return reportFailure(provider, error);
@@ -132,11 +140,13 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
      * Exchanges the code in an authorization response for an ID token, verifies it, and asks UserInfo for what it lacks.
      *
      * @param callback the URL that the browser was redirected to, with its query
+     * @param prompt what the provider was asked with; after `none` its refusal to do without the person is returned
      */
     async exchangeCode(
       provider: Provider,
       callback: URL,
       { state, nonce, verifier }: LoginSecrets,
+      prompt?: LoginPrompt,
     ): Promise<VerifiedIdToken | OAuthError> {
       const client = await loadClient();
       try {
@@ -159,6 +169,9 @@ export function createOidcClient({ fetch, onProblem, providerCache }: OidcDeps) 
       } catch (error) {
         if (error instanceof client.AuthorizationResponseError && error.error === "access_denied") {
           return oauthError("access_denied", "the login was cancelled, or refused by the login provider", 403);
+        }
+        if (prompt === "none" && error instanceof client.AuthorizationResponseError && MUST_ASK.has(error.error)) {
+          return oauthError(error.error, "the login provider must ask the person", 403);
         }
         return reportFailure(provider, error);
       }

@@ -1,12 +1,13 @@
 // Parses login requests (`GET /oauth` in the three forms that clients use) and the parameters of OAuth endpoints.
 import { invalidArgument, invalidRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
+import { buildConsoleRedirectUri, CONSOLE_CLIENT_ID, isForConsole } from "../console/client.js";
 import { isOwnUrl } from "../sts/audience.js";
 import { parseTokenGrant, type TokenRequest } from "../sts/token-request.js";
 import type { LoginContext } from "./context.js";
 import { requireHeadlessKey } from "./headless.js";
 import { requireChallenge } from "./pkce.js";
-import type { Destination, LoginRequest, NamedProvider } from "./state.js";
+import type { Destination, LoginPrompt, LoginRequest, NamedProvider } from "./state.js";
 
 const MAX_STATE = 1024;
 const MAX_NONCE = 512;
@@ -19,7 +20,10 @@ const EVENT_AUDIENCE = "customer";
  *
  * @throws ApiError INVALID_ARGUMENT when the destination is malformed or not allowed
  */
-export function parseDestination(query: URLSearchParams): Exclude<Destination, { kind: "device" }> {
+export function parseDestination(
+  query: URLSearchParams,
+  { origin, console: hasConsole }: Pick<LoginContext, "origin" | "console">,
+): Exclude<Destination, { kind: "device" }> {
   const forms = ["headless_code", "response_type", "redirect"].filter((name) => query.has(name));
   const [form] = forms;
   if (form === undefined || forms.length > 1) {
@@ -33,17 +37,24 @@ export function parseDestination(query: URLSearchParams): Exclude<Destination, {
   if (form === "redirect") {
     const exit = findParameter(query, "exit") ?? "redirect";
     if (exit !== "redirect") throw invalidArgument({ field: "exit", rule: "must be redirect" });
-    return { kind: "redirect", url: requireLoopback(findParameter(query, "redirect"), "redirect") };
+    return { kind: "redirect", url: requireProgramUrl(findParameter(query, "redirect"), "redirect", origin) };
   }
   const state = findParameter(query, "state");
   if (state !== undefined && (state.length > MAX_STATE || !/^[\x20-\x7e]*$/.test(state))) {
     const rule = `must be at most ${MAX_STATE} characters of ASCII`;
     throw invalidArgument({ field: "state", rule });
   }
+  if (hasConsole && query.get("client_id") === CONSOLE_CLIENT_ID) {
+    const redirectUri = buildConsoleRedirectUri(origin);
+    if (findParameter(query, "redirect_uri") !== redirectUri) {
+      throw invalidArgument({ field: "redirect_uri", rule: `must be ${redirectUri} for the console` });
+    }
+    return { kind: "code", clientId: requireParameter(query, "client_id"), redirectUri, state };
+  }
   return {
     kind: "code",
     clientId: requireClientId(query),
-    redirectUri: requireLoopback(findParameter(query, "redirect_uri"), "redirect_uri"),
+    redirectUri: requireProgramUrl(findParameter(query, "redirect_uri"), "redirect_uri", origin),
     state,
   };
 }
@@ -63,15 +74,23 @@ export function parseLoginRequest(
   const tokenRequest = parseTokenRequest(query, audiences, scopes);
   parseTokenGrant(tokenRequest, audiences);
   const idToken = to.kind === "code" ? parseIdTokenRequest(query, to.clientId, origin) : undefined;
+  const isConsole = isForConsole(to, origin);
   const request: LoginRequest = {
     to,
     asked: tokenRequest,
-    refresh: isRefreshRequested(query),
+    refresh: isConsole || isRefreshRequested(query),
     register: query.get("skip_registration") !== "true",
     invite: findParameter(query, "invite"),
     identity: parseIdentity(query, to),
+    prompt: isConsole ? parsePrompt(query) : undefined,
   };
   return to.kind === "code" ? { ...request, challenge: parseChallenge(query), idToken } : request;
+}
+
+function parsePrompt(query: URLSearchParams): LoginPrompt | undefined {
+  const prompt = findParameter(query, "prompt");
+  if (prompt === undefined || prompt === "none" || prompt === "login" || prompt === "select_account") return prompt;
+  throw invalidArgument({ field: "prompt", rule: "must be none, login or select_account" });
 }
 
 // OpenID Connect Core 1.0, section 3.1.2.1: the scope openid asks for an ID token, which repeats the nonce.
@@ -171,12 +190,15 @@ export function requireParameter(parameters: URLSearchParams, name: string): str
 }
 
 /**
- * Requires a well-formed `client_id`.
+ * Requires a well-formed `client_id` of a program. The console is none: its codes are redeemed at an endpoint of its own.
  *
  * @throws ApiError INVALID_ARGUMENT
  */
 export function requireClientId(parameters: URLSearchParams): string {
   const clientId = requireParameter(parameters, "client_id");
+  if (clientId === CONSOLE_CLIENT_ID) {
+    throw invalidArgument({ field: "client_id", rule: "must not be that of the console of this service" });
+  }
   if (CLIENT_ID.test(clientId)) return clientId;
   const rule = "must be 1 to 128 letters, digits, dots, dashes, underscores and tildes";
   throw invalidArgument({ field: "client_id", rule });
@@ -227,6 +249,14 @@ function splitWords(list: string): string[] {
 
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost):([1-9]\d{0,4})(\/[^?#]*)?(\?[^#]*)?$/;
 const MAX_LENGTH = 1024;
+
+/** As {@link requireLoopback}. The page of the console, which may have a loopback address, is no program. */
+function requireProgramUrl(text: string | undefined, field: string, origin: LoginContext["origin"]): string {
+  const url = requireLoopback(text, field);
+  const [withoutQuery] = url.split("?");
+  if (withoutQuery !== buildConsoleRedirectUri(origin)) return url;
+  throw invalidArgument({ field, rule: "must not be that of the console of this service" });
+}
 
 /**
  * Requires that `text` is an http URL of 127.0.0.1, [::1] or localhost with a port. Its parsed form must equal its

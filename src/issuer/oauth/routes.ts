@@ -15,8 +15,10 @@
 //
 // A device begins with POST /oauth/device_authorization and polls the token endpoint (device.ts). Its person types the
 // code at /activate, which stores a ticket in the stage `confirmed`; GET /oauth?continue= goes on with that.
+// The web console gets its code in the same way, and redeems it at POST /console/session (../console/session.ts).
 // browser.ts binds each ticket to the browser that began the login; start-limit.ts bounds how many there are.
 import { CALLBACK_PATH, publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
+import { createSessionRoute } from "../console/session.js";
 import { createFailureLimiter } from "../sts/failure-limiter.js";
 import { createFailureThrottle } from "../sts/failure-throttle.js";
 import { beginLogin, confirmHeadless } from "./authorize.js";
@@ -59,5 +61,6 @@ export function createLoginRoutes(deps: LoginDeps): WebRoutes {
     publicPage("/activate", (request) => showActivate(context, request)),
     publicForm("/activate", (request) => activate(context, request)),
     publicPage("/orgcheck", createOrgCheck(deps)),
+    ...(deps.console ? [createSessionRoute(context)] : []),
   ];
 }

@@ -31,6 +31,9 @@ export interface DeviceClient {
   readonly atMs: number;
 }
 
+/** Whether nobody is asked anything, the person authenticates again, or chooses an account. */
+export type LoginPrompt = "none" | "login" | "select_account";
+
 export interface LoginRequest {
   readonly to: Destination;
   /** What the token shall be valid for. */
@@ -44,6 +47,8 @@ export interface LoginRequest {
   readonly identity?: string | undefined;
   /** The PKCE challenge, where the outcome is a code. */
   readonly challenge?: string | undefined;
+  /** Whether the provider may ask the person; only the console says so (OpenID Connect Core 1.0, section 3.1.2.1). */
+  readonly prompt?: LoginPrompt | undefined;
   /** Whether the program that gets a code asks for an ID token, and what it must repeat. */
   readonly idToken?: { readonly nonce?: string | undefined } | undefined;
 }
@@ -124,7 +129,23 @@ export type IssuedCode =
       readonly idToken?: LoginRequest["idToken"];
     }
   /** A redeemed code. If it is used again, its login ends. */
-  | { readonly used: true; readonly refreshToken?: string | undefined };
+  | {
+      readonly used: true;
+      readonly refreshToken?: string | undefined;
+      readonly session?: BegunSession | undefined;
+    };
+
+/** The session of the console that a code began. The browser that did not get the response may send its request again. */
+export interface BegunSession {
+  readonly id: string;
+  /** The hash in the store. */
+  readonly hash: string;
+  /** The PKCE challenge of the code, and the hash of the key of the browser: what a repeat must match. */
+  readonly challenge: string;
+  readonly keyHash: string;
+  /** Until when, in epoch milliseconds. */
+  readonly untilMs: number;
+}
 
 /** What a device gets after the approval. */
 export interface DeviceOutcome {

@@ -16,12 +16,12 @@ import { type OAuthError, oauthError } from "./oauth-error.js";
 import { matchesChallenge } from "./pkce.js";
 import { findParameter, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
 import { type AfterCommit, buildJsonResponse, handleForm, writeAndRespond } from "./responses.js";
-import type { SignedInFor } from "./state.js";
+import type { IssuedCode, SignedInFor } from "./state.js";
 
 type TokenResult = WebResponse | OAuthError;
 
 /** How long a redeemed code is kept to detect its reuse, in milliseconds. */
-const USED_CODE_RETENTION_MS = 10 * 60 * 1000;
+export const USED_CODE_RETENTION_MS = 10 * 60 * 1000;
 /** How much earlier than the interval a poll may arrive, in milliseconds, because network delays vary. */
 const POLL_TOLERANCE_MS = 500;
 /** What slow_down adds to the polling interval, in milliseconds (RFC 8628, section 3.5). */
@@ -75,8 +75,7 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
     const nowMs = clock();
     const issued = await tickets.find(tx, "code", code, nowMs);
     if (issued?.used) {
-      // The code was used twice, so it was stolen (RFC 9700, section 2.1.1): its tokens are revoked.
-      if (issued.refreshToken !== undefined) await tokens.revoke(tx, issued.refreshToken);
+      await endLoginOfUsedCode(tx, context, issued);
       return invalidGrant("code");
     }
     if (issued === undefined) return invalidGrant("code");
@@ -100,6 +99,16 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
       return buildJsonResponse(200, { ...body, id_token: await signIdToken?.() });
     };
   });
+}
+
+/** Ends the login of a code that came again: it was stolen (RFC 9700, section 2.1.1). */
+export async function endLoginOfUsedCode(
+  tx: Tx,
+  { tokens }: Pick<LoginContext, "tokens">,
+  { refreshToken, session }: Extract<IssuedCode, { used: true }>,
+): Promise<void> {
+  if (refreshToken !== undefined) await tokens.revoke(tx, refreshToken);
+  if (session !== undefined) await tx.refreshTokens.deleteFamily(session.id);
 }
 
 // A program that hands a token on, such as to docker, asks for a second one with fewer rights. Logins through an

@@ -6,6 +6,7 @@ import type { RefreshTokenRow } from "../tables/tokens.js";
 const find = selectRows("refreshTokens", ["hash"]);
 const insert = insertRow("refreshTokens");
 const setUsed = updateRows("refreshTokens", ["hash"], ["used"]);
+const setExpiry = updateRows("refreshTokens", ["hash"], ["expireTimeMs"]);
 const deleteFamily = deleteRows("refreshTokens", "family");
 const sweep = sweepRows("refreshTokens", "hash", "expireTimeMs");
 
@@ -59,6 +60,11 @@ export class RefreshTokens extends TransactionPart {
 
   markUsed(hash: string): Promise<void> {
     return this.run(setUsed, { hash, used: true });
+  }
+
+  /** Moves the end of one; does nothing where it is gone. */
+  extend(hash: string, expireTimeMs: number): Promise<void> {
+    return this.run(setExpiry, { hash, expireTimeMs });
   }
 
   /**

@@ -58,7 +58,7 @@ export function defineTokenTables(c: Columns) {
   const refreshTokens = c.table(
     "refresh_tokens",
     {
-      /** The SHA-256 of its secret, in hex. */
+      /** The SHA-256 of its secret, in hex; of a session of the console that of the hashes of both its halves. */
       hash: c.str("hash").primaryKey(),
       /** Shared by all tokens that replaced one another since a login. */
       family: c.str("family").notNull(),

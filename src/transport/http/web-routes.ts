@@ -2,6 +2,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { answerError, invalidArgument, isCallerGone, rejectReasonOf } from "../../kernel/errors.js";
+import { type JsonValue, parseStrictJson } from "../../kernel/strict-json.js";
 import type { WebRequest, WebResponse, WebRoute, WebRoutes } from "../../kernel/web.js";
 import { readBody } from "./body-reader.js";
 import { HttpError } from "./http-message.js";
@@ -160,6 +161,7 @@ function toWebRequest(request: Request, { method, maxBytes }: WebRoute, { path, 
     header: (name) => request.header(name),
     cookie: (name) => findCookie(fields.cookie ?? "", name),
     form: () => readForm(request, maxBytes),
+    json: () => readJson(request, maxBytes),
     bytes: async () => (request.mayHaveBody ? readBody(request, maxBytes) : new Uint8Array()),
   };
 }
@@ -174,12 +176,21 @@ function findCookie(header: string, name: string): string | undefined {
 
 async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
   if (!request.mayHaveBody) return new URLSearchParams();
-  const [type = ""] = (request.fields["content-type"] ?? "").split(";");
-  if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
-    const rule = "must be application/x-www-form-urlencoded";
-    throw new HttpError(415, invalidArgument({ field: "body", subject: "content-type", rule }));
-  }
+  requireType(request, "application/x-www-form-urlencoded");
   return new URLSearchParams(Buffer.from(await readBody(request, maxBytes)).toString());
+}
+
+async function readJson(request: Request, maxBytes: number): Promise<JsonValue> {
+  requireType(request, "application/json");
+  const body = request.mayHaveBody ? await readBody(request, maxBytes) : new Uint8Array();
+  return parseStrictJson(Buffer.from(body).toString(), "body");
+}
+
+function requireType({ fields }: Request, expected: string): void {
+  const [type = ""] = (fields["content-type"] ?? "").split(";");
+  if (type.trim().toLowerCase() === expected) return;
+  const rule = `must be ${expected}`;
+  throw new HttpError(415, invalidArgument({ field: "body", subject: "content-type", rule }));
 }
 
 // RFC 9110, section 8.6: the Content-Length of a response without a body is that of the response to GET, or absent.

@@ -90,6 +90,7 @@ const PAGES = [
     "/oauth/token",
     "/oauth/revoke",
     "/activate",
+    "/console/session",
   ],
   ...["/orgcheck?verified-org=acme.example", "/orgcheck", "/token", "/metrics", "/robots.txt", "/iam", "/iam/v2beta1"],
   ...["/healthz/", "/healthz?a=b", "//healthz", "/%68ealthz", "/no/such/path", "/registry/notifications"],

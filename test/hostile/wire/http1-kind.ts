@@ -119,6 +119,7 @@ const PATHS = [
   "/token",
   "/oauth",
   "/oauth/token",
+  "/console/session",
   "/oauth/callback?code=a&state=b",
   "/.well-known/openid-configuration",
   "/orgcheck?verified-org=acme.example",

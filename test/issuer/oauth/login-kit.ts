@@ -89,7 +89,7 @@ export async function startLogin(
   const url = `${tls ? "https" : "http"}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   provider.allowRedirect(`${url}/oauth/callback`);
   const problems: string[] = [];
-  const origin = { issuer: url, audiences: [url] };
+  const origin = { baseUrl: url, issuer: url, audiences: [url] };
   const fetch = createGuardedFetch({ trustedOrigins: [provider.issuer, ...trustedIssuers] });
   const { issuer, clientId, clientSecret } = provider;
   const loginProviders = [
@@ -130,6 +130,7 @@ export async function startLogin(
     ids: randomIds,
     origin,
     loginProviders,
+    console: true,
     registration: "open",
     headlessConfirmation: "explicit",
     secure: tls,

@@ -66,6 +66,7 @@ const pages: Readonly<Record<string, WebResponse>> = {
     recipient: {
       to: { kind: "device", userCode: evil, asker },
       scope: { aud: [evil], cap: [evil], scopes: [evil] },
+      isConsole: false,
       refresh: true,
       identity: evil,
     },
@@ -131,6 +132,7 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
     header: () => undefined,
     cookie: (name) => cookies[name],
     form: async () => new URLSearchParams(),
+    json: async () => ({}),
     bytes: async () => new Uint8Array(),
   };
 }

@@ -14,7 +14,7 @@ import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_arbor_sessions_v1_sessions: GenFile;
 
 /**
- * A login that has a refresh token.
+ * A login that has a refresh token, or one of the web console.
  *
  * @generated from message arbor.sessions.v1.Session
  */
@@ -35,7 +35,8 @@ export declare type Session = Message<"arbor.sessions.v1.Session"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When the session ends by itself.
+   * When the session ends by itself. That of the web console ends later if it is
+   * used before.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -56,6 +57,14 @@ export declare type Session = Message<"arbor.sessions.v1.Session"> & {
    * @generated from field: repeated string capabilities = 5;
    */
   capabilities: string[];
+
+  /**
+   * The program of the session: `console` for the web console. Empty for a login
+   * that has a refresh token.
+   *
+   * @generated from field: string client = 6;
+   */
+  client: string;
 };
 
 /**
@@ -141,9 +150,9 @@ export declare const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest
 
 /**
  * Shows and ends the sessions of the caller. A session is a login that has a
- * refresh token: it goes on without the person, for at most 30 days. A caller
- * sees its own sessions alone, whatever its capabilities, and with a token that
- * is not limited.
+ * refresh token, or one of the web console: it goes on without the person, for at
+ * most 30 days. A caller sees its own sessions alone, whatever its capabilities,
+ * and with a token that is not limited.
  *
  * @generated from service arbor.sessions.v1.SessionsService
  */
@@ -159,8 +168,8 @@ export declare const SessionsService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends one of the caller's sessions: its refresh token is rejected from then
-   * on. API tokens that were issued before are valid until they expire, within an
+   * Ends one of the caller's sessions: its refresh token, or that browser, is
+   * rejected from then on. API tokens that were issued before are valid until they expire, within an
    * hour. A session of somebody else is NOT_FOUND, as one that does not exist.
    *
    * @generated from rpc arbor.sessions.v1.SessionsService.RevokeSession

@@ -1,4 +1,4 @@
-// `arbor auth sessions`: the logins of the caller that have a refresh token, on this machine and on others.
+// `arbor auth sessions`: the logins of the caller that go on, on this machine and on others.
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   ListSessionsRequestSchema,
@@ -28,6 +28,7 @@ export async function listOwnSessions(flags: CommonFlags & ColumnFlags): Promise
     createColumn("ID", "id"),
     createColumn("LOGGED IN", "createTime"),
     createColumn("EXPIRES", "expireTime"),
+    createColumn("CLIENT", "client"),
     { title: "LIMITED TO", cell: ({ scopes = [], capabilities = [] }) => [scopes, capabilities].flat().join(", ") },
     { title: "THIS MACHINE", cell: ({ expireTime }) => (toSeconds(expireTime) === storedEnd ? "yes" : "") },
   ];

@@ -43,7 +43,7 @@ describe("arbor auth sessions", () => {
     const { code, stdout, stderr } = await laptop.auth("sessions", "list");
     assert.deepEqual([code, stderr], [0, ""]);
     const [header, ...rows] = stdout.trimEnd().split("\n");
-    assert.match(header ?? "", /^ID +LOGGED IN +EXPIRES +LIMITED TO +THIS MACHINE$/);
+    assert.match(header ?? "", /^ID +LOGGED IN +EXPIRES +CLIENT +LIMITED TO +THIS MACHINE$/);
     assert.deepEqual(
       rows.map((row) => row.endsWith("yes")),
       [true, false],
