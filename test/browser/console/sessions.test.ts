@@ -16,7 +16,12 @@ before(async () => {
 });
 after(() => world?.stop());
 
-type PausedResponse = Parameters<Parameters<typeof CDP_ON>[1]>[0];
+interface PausedResponse {
+  readonly requestId: string;
+  readonly responseStatusCode?: number;
+  readonly responseHeaders?: { name: string; value: string }[];
+}
+
 interface Counts {
   responses: number;
   lost: number;
