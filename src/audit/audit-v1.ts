@@ -25,14 +25,14 @@ import { hashBody } from "../kernel/audit-body.js";
 import { deadlineExceeded, invalidArgument, notFound } from "../kernel/errors.js";
 import type { PageTokens } from "../kernel/page-token.js";
 import { timestampOf } from "../kernel/time.js";
-import { isUidp, isWithin, parentOf } from "../kernel/uidp.js";
+import { isUidp, parentOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "../pipeline/call.js";
 import { type NeededCapability, serve } from "../pipeline/method-table.js";
 import { ListTokens, type PageSizes, parsePageSize } from "../pipeline/resource/paging.js";
 import type { SealedRow } from "../store/audit/chain.js";
-import type { AuditEventRow } from "../store/audit/events.js";
+import { type AuditEventRow, scopeOf } from "../store/audit/events.js";
 import type { StoredAuditRow } from "../store/tables/audit.js";
 import type { Tx } from "../store/transaction.js";
 import type { AuditKeys } from "./chain.js";
@@ -141,14 +141,6 @@ export function auditV1(deps: AuditServiceDeps) {
 function parseBody({ bodyHash }: AuditEventRow, stored: string | undefined): Body | undefined {
   if (stored === undefined || hashBody(stored) !== bodyHash) return undefined;
   return fromJson(BodySchema, JSON.parse(stored) as JsonValue, { ignoreUnknownFields: true });
-}
-
-/**
- * Where the rights to read an event count: at its subject, otherwise at its organisation; undefined where neither is.
- */
-function scopeOf({ rootUid, subjectUid }: AuditEventRow): string | undefined {
-  const scope = isUidp(subjectUid) && isWithin(subjectUid, rootUid) ? subjectUid : rootUid;
-  return isUidp(scope) ? scope : undefined;
 }
 
 // The handlers of AuditService by which clients verify a chain themselves (docs/audit.md). A row has exactly the values

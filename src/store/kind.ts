@@ -61,6 +61,7 @@ interface KindDeclaration<Name extends string, C extends Builders, Parent extend
   readonly references?: Readonly<Partial<Record<keyof C & string, UndeclaredReference>>>;
   readonly includesSelf?: boolean;
   readonly hasRowsBelow?: boolean;
+  readonly hasNameWords?: boolean;
 }
 
 /** A declared kind; {@link defineKind} adds the class of its rows. */
@@ -111,12 +112,17 @@ export function declareKind<
   return {
     includesSelf: false,
     hasRowsBelow: false,
+    hasNameWords: false,
+    number,
     ...kind,
     references: references as DeclaredKind["references"],
     build,
     table: (t) => t[key],
     counter: firstCounterOf(number),
-    rows: defineListedRows(key, parent, fixed, families?.column),
+    rows: defineListedRows(key, parent, fixed, [
+      ...(families ? [families.column] : []),
+      ...(kind.hasNameWords ? ["name"] : []),
+    ]),
   };
 }
 

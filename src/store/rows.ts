@@ -167,7 +167,7 @@ export function defineListedRows<Row extends { readonly uid: string }>(
   name: keyof KindTables,
   parent: string,
   fixed: readonly string[],
-  family: string | undefined,
+  returned: readonly string[],
 ) {
   return {
     find: statement<{ readonly uid: string }, Row>((q, t) => buildSelect(q, t[name], ["uid"], {})),
@@ -179,10 +179,10 @@ export function defineListedRows<Row extends { readonly uid: string }>(
       const changing = Object.keys(ownColumns(table)).filter((column) => !unchanged.includes(column));
       return buildUpdate(q, table, ["uid"], changing);
     }),
-    /** Deletes a row, and returns what its counters need. */
+    /** Deletes a row, and returns what its counters and the words of its name need. */
     remove: statement<{ readonly uid: string }, { readonly uid: string }>((q, t) => {
       const table = t[name];
-      const columns = pickColumns(table, ["uid", ...(family === undefined ? [] : [family])]);
+      const columns = pickColumns(table, ["uid", ...returned]);
       return q
         .delete(table)
         .where(buildEqualsTo(table, ["uid"]))

@@ -26,6 +26,7 @@ import { RevokedTokens } from "./issuer/revoked-tokens.js";
 import { SealedValues } from "./issuer/sealed-values.js";
 import { Tickets } from "./issuer/tickets.js";
 import type { Kind } from "./kind.js";
+import { NameWords } from "./name-words.js";
 import { Registry } from "./registry/registry.js";
 import type { Executor, Statement, Take } from "./statement.js";
 import { Usage } from "./usage.js";
@@ -95,6 +96,10 @@ export class Transaction implements Executor {
 
   get accessQuestions(): AccessQuestions {
     return new AccessQuestions(this);
+  }
+
+  get nameWords(): NameWords {
+    return new NameWords(this);
   }
 
   get terms(): Terms {

@@ -28,7 +28,7 @@ after(async () => {
   await beside.close();
 });
 
-type Method = "Check" | "Explain" | "ListSubjects" | "ListAccess" | "SearchNames" | "TestClaims";
+type Method = "Check" | "Explain" | "ListSubjects" | "ListAccess" | "SearchNames" | "Find" | "TestClaims";
 const names = Object.keys(callers) as CallerName[];
 
 /** A question, and what of its pages is read. */
@@ -46,6 +46,33 @@ const actions = [
   ["role_bindings.list"],
   ["repo.delete", "groups.list"],
   [`${AccessService.typeName}.Check`],
+];
+
+/** What Find is asked for, beside every uid. */
+const texts = [
+  ...[
+    "ac",
+    "acme",
+    "bees",
+    "ac bees",
+    "workload",
+    "role",
+    "provider",
+    "ac acme 0",
+    "viewer",
+    "joined",
+    "registered",
+    "foreign",
+  ],
+  ...["joined@example.com", "registered@example.com", "registered@", "foreign@example.com", "one@example.com"],
+  ...[
+    "ac acme 0/ac acme 1/ac-acme",
+    "ac bees 0/ac bees 1/ac-bees",
+    "ac bees 1/ac-bees:v1",
+    "ac-bees:v1",
+    `${b.team}/ac-bees`,
+  ],
+  ...[`sha256:${"0".repeat(64)}`, "0".repeat(32)],
 ];
 
 function listQuestions(): readonly Asked[] {
@@ -74,6 +101,9 @@ function listQuestions(): readonly Asked[] {
       ["", a.root, a.team, b.root, b.team, b.repo].flatMap((group) =>
         pages.map((page): Asked => ({ method: "SearchNames", request: { prefix, group, ...page } })),
       ),
+    ),
+    ...[...texts, ...everyUid].flatMap((query) =>
+      pages.map((page): Asked => ({ method: "Find", request: { query, ...page } })),
     ),
     ...[...identities, b.rootWorkload, b.provider].flatMap((identity) =>
       ["acme", "bees"].map((subject): Asked => {
@@ -164,6 +194,7 @@ describe("what AccessService tells an organisation", () => {
       { method: "ListAccess", request: { identity: a.workload, pageSize: 1 } },
       { method: "SearchNames", request: { prefix: "a", pageSize: 1 } },
       { method: "SearchNames", request: { prefix: "ac", group: a.root, pageSize: 1 } },
+      { method: "Find", request: { query: "ac", pageSize: 1 } },
     ];
     let accepted = 0;
     for (const from of ["owner", "viewer"] as const) {
@@ -212,7 +243,7 @@ describe("control: a difference is found", () => {
     ];
     try {
       const found = methodsOf(await findDifferences(chooseQuestions("nobody"), ["nobody"]));
-      assert.deepEqual(found, ["Check", "Explain", "ListAccess", "ListSubjects", "SearchNames", "TestClaims"]);
+      assert.deepEqual(found, ["Check", "Explain", "Find", "ListAccess", "ListSubjects", "SearchNames", "TestClaims"]);
     } finally {
       for (const one of everything) one.mock.restore();
     }
@@ -235,7 +266,7 @@ describe("control: a difference is found", () => {
     ];
     try {
       const found = methodsOf(await findDifferences(chooseQuestions("owner"), ["owner"]));
-      assert.deepEqual(found, ["Check", "Explain", "ListAccess", "ListSubjects"]);
+      assert.deepEqual(found, ["Check", "Explain", "Find", "ListAccess", "ListSubjects"]);
     } finally {
       for (const one of joined) one.mock.restore();
     }

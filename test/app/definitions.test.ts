@@ -27,6 +27,7 @@ import { comparedColumns } from "../../src/store/check/advisory-values.js";
 import { rootColumns } from "../../src/store/check/counters.js";
 import { primaryKeyOf, readSqlite, tables } from "../../src/store/check/database.js";
 import { runCheck } from "../../src/store/check/findings.js";
+import { comparedNameColumns } from "../../src/store/check/name-words.js";
 import { createUidCheck, findReferences, findUndeclared, outliving } from "../../src/store/check/references.js";
 import { describeTables } from "../../src/store/copy/tables.js";
 import { groupKind } from "../../src/store/iam/groups.js";
@@ -155,7 +156,13 @@ function openPlanted(t: TestContext): Transaction {
 
 // Columns whose name says that they name a row, and which no check reads.
 function findUnchecked(of: typeof tables, more: readonly AnySQLiteColumn[] = []): string[] {
-  const read = [...findReferences(of).map(({ from }) => from), ...outliving, ...rootColumns, ...comparedColumns];
+  const read = [
+    ...findReferences(of).map(({ from }) => from),
+    ...outliving,
+    ...rootColumns,
+    ...comparedColumns,
+    ...comparedNameColumns,
+  ];
   const known = [...read, ...more];
   return of.flatMap((table) => {
     const { name, columns } = getTableConfig(table);

@@ -11,6 +11,7 @@ import { openPg } from "../../src/store/pg/open.js";
 import { VERSION } from "../../src/store/version.js";
 import { copySettings, writeOldSettings } from "../store/migrate/copied-settings.js";
 import { BEFORE, migrationSuite, setOldestVersion, type TestDatabase } from "../store/migrate/migration-suite.js";
+import { nameWordSuite } from "../store/migrate/name-words-suite.js";
 import { oldServerSuite } from "../store/migrate/old-server-suite.js";
 import { tagFamilySuite } from "../store/migrate/tag-families-suite.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -34,6 +35,15 @@ tagFamilySuite("PostgreSQL", async () => {
   const url = await emptyDatabase();
   return {
     openOldStore: () => openPg({ url, migrations: [] }),
+    openMigration: () => openPgMigration(url),
+    openCheck: () => readPg(url),
+  };
+});
+
+nameWordSuite("PostgreSQL", async () => {
+  const url = await emptyDatabase();
+  return {
+    openStore: () => openPg({ url, migrations: [] }),
     openMigration: () => openPgMigration(url),
     openCheck: () => readPg(url),
   };

@@ -57,6 +57,8 @@ export async function useFamilies(store: Store): Promise<void> {
         const range = { startMs: 0, endMs: 1, descending, limit: 1, assertInTime() {}, matches: undefined };
         await tx.auditEvents.list({ rootUid: ROOT, by: column && { column, value: "" }, ...range, after: undefined });
       }
+    for (const roots of [[ROOT], [ROOT, ROOT]])
+      await tx.nameWords.find({ roots, kind: groupKind, prefix: "a", after: undefined, limit: 1 });
     for (const is of [true, false]) {
       await tx.table(groupInviteKind).findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);

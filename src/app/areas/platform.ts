@@ -92,7 +92,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
     eventsV1({ ...shared, events, sender: deps.eventSender }),
     sessionsV1({ tokens }),
     // It answers about the methods of the table that it is in.
-    accessV1({ tokens, findMethod: (path) => methods.get(path), testClaims: issuer.testClaims }),
+    accessV1({ tokens, findMethod: (path) => methods.get(path), eventIds, clock, testClaims: issuer.testClaims }),
   ];
   const methods: MethodTable = addMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
   return {

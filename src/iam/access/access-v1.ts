@@ -5,7 +5,9 @@
 //   answer.ts        the decision, by the function that authorizes calls (pipeline/auth), and the grants behind it
 //   subjects.ts      who may: bindings merged by identity, then mappings, default roles and invites
 //   access-list.ts   what an identity may do, and where
-//   names.ts         search by names
+//   names.ts         search by the beginning of names
+//   find.ts          search by uids, paths, words, addresses and more; find-query.ts parses the text, found.ts describes
+//                    what was found
 //   grants.ts        how answers show grants
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
@@ -17,6 +19,8 @@ import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/transaction.js";
 import { readAccessOf, readOwnAccess } from "./access-list.js";
 import { answerQuestion, findSeenGroups } from "./answer.js";
+import { type FindDeps, find } from "./find.js";
+import { parseQuery } from "./find-query.js";
 import { buildEndTime } from "./grants.js";
 import { Lookups } from "./holder.js";
 import { searchNames } from "./names.js";
@@ -24,7 +28,7 @@ import { parsePage } from "./paging.js";
 import { type FindMethod, parseQuestion } from "./question.js";
 import { readSubjects } from "./subjects.js";
 
-export interface AccessDeps {
+export interface AccessDeps extends FindDeps {
   readonly tokens: PageTokens<Tx>;
   /** Finds a method of the table, which has this service as well. */
   readonly findMethod: FindMethod;
@@ -35,7 +39,7 @@ export interface AccessDeps {
 const MAX_NAME = 1_000;
 
 /** Creates AccessService. */
-export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
+export function accessV1({ tokens, findMethod, testClaims, ...deps }: AccessDeps) {
   const handlers: Handlers<typeof AccessService> = {
     async check(request, call) {
       const { identity, resource } = request;
@@ -110,6 +114,13 @@ export function accessV1({ tokens, findMethod, testClaims }: AccessDeps) {
       if (!isPrintable(prefix)) throw invalidArgument({ field: "prefix", rule: "must not contain control characters" });
       const page = await parsePage(request, [prefix, kind, group], call, tokens);
       const { resources, next } = await searchNames({ prefix, kind, group }, call, page);
+      return { resources, nextPageToken: page.tokenOf(next) };
+    },
+
+    async find(request, call) {
+      const query = parseQuery(request.query);
+      const page = await parsePage(request, [request.query], call, tokens);
+      const { resources, next } = await find(query, call, deps, page);
       return { resources, nextPageToken: page.tokenOf(next) };
     },
   };

@@ -196,6 +196,10 @@ export const methodRules: readonly MethodRule[] = [
     rule: "it shows what is in groups where the caller has `groups.list`, `identity.list` or `repo.list`",
     methods: [AccessService.method.searchNames],
   },
+  {
+    rule: "it shows what the lists of the caller show",
+    methods: [AccessService.method.find],
+  },
 ];
 
 const nameOf = ({ parent, name }: DescMethod) => `${parent.typeName}.${name}`;

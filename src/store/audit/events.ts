@@ -1,7 +1,7 @@
 // The store from which the API reads the audit log. Each filter has an index that is ordered by time; rows that no
 // index finds alone are read in slices.
 import { and, asc, desc, eq, gt, inArray, max, sql } from "drizzle-orm";
-
+import { isUidp, isWithin } from "../../kernel/uidp.js";
 import {
   buildEquals,
   padParams,
@@ -21,6 +21,14 @@ export type AuditEventRow = StoredAuditRow & { readonly seq: number | null };
 
 /** The columns by which an index finds the rows of an organisation. */
 export type AuditFilterColumn = "subjectUid" | "actorUid" | "type";
+
+/**
+ * Where the rights to read an event count: at its subject, otherwise at its organisation; undefined where neither is.
+ */
+export function scopeOf({ rootUid, subjectUid }: Pick<AuditEventRow, "rootUid" | "subjectUid">): string | undefined {
+  const scope = isUidp(subjectUid) && isWithin(subjectUid, rootUid) ? subjectUid : rootUid;
+  return isUidp(scope) ? scope : undefined;
+}
 
 /** A position in the order of time. */
 export interface AuditPosition {

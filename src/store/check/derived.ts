@@ -9,6 +9,7 @@ import {
 import { counterCheck, rebuildCounters, rebuildRoots, rootCheck } from "./counters.js";
 import type { CheckDatabase } from "./database.js";
 import type { Check } from "./findings.js";
+import { nameWordCheck, rebuildNameWords } from "./name-words.js";
 import { overlaySelectionCheck, rebuildOverlaySelections } from "./overlay-selections.js";
 
 /** An index that can be rebuilt. */
@@ -25,4 +26,5 @@ export const derivedIndexes: readonly DerivedIndex[] = [
   { check: advisoryValueCheck, rebuild: rebuildAdvisoryValues },
   { check: advisoryTextCheck, rebuild: rebuildAdvisoryTexts },
   { check: overlaySelectionCheck, rebuild: rebuildOverlaySelections },
+  { check: nameWordCheck, rebuild: rebuildNameWords },
 ];

@@ -130,6 +130,16 @@ const mappingsBelow = statement<{ after: string; end: string; limit: number }, G
     .limit(rowLimit("limit"));
 });
 
+// A condition on all of the index, which has those with an address alone.
+const withEmail = statement<{ email: string; limit: number }, IdentityRow>((q, { identities }) =>
+  q
+    .select(ownColumns(identities))
+    .from(identities)
+    .where(and(buildEquals(identities, "email"), sql`${identities.email} <> ''`))
+    .orderBy(asc(identities.uid))
+    .limit(rowLimit("limit")),
+);
+
 type InGroup = { groupUid: string; after: string; limit: number };
 
 const providersIn = statement<InGroup, IdentityProviderRow>((q, { identityProviders }) =>
@@ -202,6 +212,11 @@ export class AccessQuestions extends TransactionPart {
   /** Those of the identities that exist, by uid; also those that are being deleted. */
   async findIdentities(uids: readonly string[]): Promise<ReadonlyMap<string, IdentityRow>> {
     return new Map((await this.#byUids<IdentityRow>(identityKind, uids)).map((row) => [row.uid, row]));
+  }
+
+  /** The identities with a confirmed address, in the order of uids; also those that are being deleted. */
+  findByEmail(email: string, limit: number): Promise<IdentityRow[]> {
+    return this.#slice(withEmail, { email, limit });
   }
 
   /** Those of the roles that exist, by uid. */

@@ -40,6 +40,7 @@ const declared = declareKind({
   quota: "groups",
   includesSelf: true,
   hasRowsBelow: true,
+  hasNameWords: true,
   sorts: usualSorts,
 });
 

@@ -53,12 +53,14 @@ const declared = declareKind({
   }),
   indexes: (c, t) => [
     c.index("identities_provider").on(t.providerUid),
+    c.index("identities_email").on(t.email, t.uid).where(sql`email <> ''`),
     c.index("identities_deleted").on(t.deleteTimeMs).where(sql`delete_time_ms IS NOT NULL`),
   ],
   parent: "groupUid",
   fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs", "deleteTimeMs"],
   references: { providerUid: { to: "identityProviders" } },
   quota: "identities",
+  hasNameWords: true,
   sorts: usualSorts,
 });
 

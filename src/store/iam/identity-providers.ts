@@ -50,6 +50,7 @@ const declared = declareKind({
   parent: "groupUid",
   quota: "providers",
   hasRowsBelow: true,
+  hasNameWords: true,
   sorts: usualSorts,
 });
 

@@ -24,6 +24,7 @@ const declared = declareKind({
   indexes: (c, t) => [c.index("roles_name").on(t.name, t.uid)],
   parent: "groupUid",
   quota: "roles",
+  hasNameWords: true,
   sorts: usualSorts,
 });
 

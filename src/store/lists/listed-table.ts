@@ -1,6 +1,7 @@
 // The rows of a kind that is listed. Most kinds need nothing more; others extend it with what is special to them.
 import { and, eq } from "drizzle-orm";
 import { rootOf } from "../../kernel/uidp.js";
+import { addNameWords, changeNameWords, removeNameWords } from "../name-words.js";
 import { columnOf, type Executor, rowLimit, statementFamily, TransactionPart, value } from "../statement.js";
 import { countRow } from "./counters.js";
 import { listPage } from "./page.js";
@@ -58,12 +59,15 @@ export class ListedTable<Row extends ListedRow, Patch extends object = Partial<R
   async insert(row: Row): Promise<void> {
     await this.run(this.kind.rows.insert, { ...row, rootUid: rootOf(row.uid) });
     await countRow(this.tx, this.kind, row, 1);
+    if (this.kind.hasNameWords) await addNameWords(this.tx, this.kind, row);
   }
 
   /** Makes the stored row equal to `row`; the uid, the parent and the creation time must be unchanged. */
   async replace(row: Row): Promise<void> {
     if (this.kind.families) await this.#recount(row);
+    const named = this.kind.hasNameWords ? await this.findStored(row.uid) : undefined;
     await this.run(this.kind.rows.replace, row);
+    if (named) await changeNameWords(this.tx, this.kind, named, row);
   }
 
   /** Applies `patch` to the row and returns it, or undefined when it does not exist. */
@@ -71,14 +75,19 @@ export class ListedTable<Row extends ListedRow, Patch extends object = Partial<R
     const before = await this.find(uid);
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs };
-    await this.replace(after);
+    if (this.kind.hasNameWords) {
+      await this.run(this.kind.rows.replace, after);
+      await changeNameWords(this.tx, this.kind, before, after);
+    } else await this.replace(after);
     return after;
   }
 
   /** Does nothing when the row does not exist. */
   async delete(uid: string): Promise<void> {
     const deleted = await this.first(this.kind.rows.remove, { uid });
-    if (deleted) await countRow(this.tx, this.kind, deleted, -1);
+    if (deleted === undefined) return;
+    await countRow(this.tx, this.kind, deleted, -1);
+    if (this.kind.hasNameWords) await removeNameWords(this.tx, this.kind, deleted);
   }
 
   list(query: ListQuery): Promise<Page<Row>> {

@@ -38,6 +38,10 @@ export interface ListedKind<Row extends ListedRow = ListedRow, Patch extends obj
   readonly includesSelf: boolean;
   /** Whether uids of other rows begin with the uids of these rows. */
   readonly hasRowsBelow: boolean;
+  /** Whether the rows are found by the words of their names (name-words.ts). */
+  readonly hasNameWords: boolean;
+  /** Part of stored keys: unique, and never changes. */
+  readonly number: number;
   /** The number of its first counter; {@link counterOf} gives the others. */
   readonly counter: number;
   /** The statements for one row. */

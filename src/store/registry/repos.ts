@@ -26,6 +26,7 @@ const declared = declareKind({
   parent: "groupUid",
   quota: "repos",
   hasRowsBelow: true,
+  hasNameWords: true,
   sorts: usualSorts,
 });
 

@@ -1,5 +1,5 @@
 // Tags, with their histories and marks.
-import { and, asc, eq, gte, inArray, lt, notExists, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, inArray, lt, notExists, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { countRow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
@@ -73,6 +73,14 @@ const putMark = putRow("tagMarks", "repoUid", "name");
 const deleteTags = deleteSome("tags", "repoUid", ["uid"], ["uid", "family"]);
 const deleteMarks = deleteSome("tagMarks", "repoUid", ["repoUid", "name"], ["name"]);
 
+const withDigest = statement<{ digest: string; after: string; end: string; limit: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.tags.uid })
+    .from(t.tags)
+    .where(and(buildEquals(t.tags, "digest"), gt(t.tags.uid, value("after")), lt(t.tags.uid, value("end"))))
+    .orderBy(asc(t.tags.uid))
+    .limit(rowLimit("limit")),
+);
 const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: number }, TagMove>((q, t) =>
   q
     .select()
@@ -144,6 +152,15 @@ export class Tags extends ListedTable<TagRow> {
 
   findByName(repoUid: string, name: string): Promise<TagRow | undefined> {
     return this.first(byName, { repoUid, name });
+  }
+
+  /**
+   * The uids of the tags below a group or a repo that point to a digest, in their order, from the first one after `after`, at
+   * most `limit`.
+   */
+  async findByDigest(digest: string, top: string, after: string, limit: number): Promise<string[]> {
+    const rows = await this.all(withDigest, { digest, after: after > top ? after : top, end: `${top}0`, limit });
+    return rows.map(({ uid }) => uid);
   }
 
   /** Records the digest that a tag points to; does nothing when it is already recorded. */

@@ -24,6 +24,7 @@ export function defineOtherTables(c: Columns, kinds: KindTables) {
     ...defineRegistryTables(c, kinds),
     ...defineAdvisoryTables(c, kinds),
     ...defineCounterTables(c),
+    ...defineNameTables(c),
     // Expressions, not tables, but equally different between the databases.
     anyOf: c.anyOf,
     readBy: c.readBy,
@@ -56,6 +57,23 @@ function defineCounterTables(c: Columns) {
     (t) => [c.primaryKey({ columns: [t.scope, t.counter, t.slot] })],
   );
   return { counters };
+}
+
+// The words of names, by which resources are found. They are derived from the rows.
+function defineNameTables(c: Columns) {
+  const nameWords = c.table(
+    "name_words",
+    {
+      rootUid: c.str("root_uid").notNull(),
+      /** The number of the kind. */
+      kind: c.int("kind").notNull(),
+      word: c.str("word").notNull(),
+      /** The uid of the resource. */
+      uid: c.str("uid").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.rootUid, t.kind, t.word, t.uid] })],
+  );
+  return { nameWords };
 }
 
 /**

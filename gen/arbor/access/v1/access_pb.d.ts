@@ -936,6 +936,142 @@ export declare type NamedResource = Message<"arbor.access.v1.NamedResource"> & {
 export declare const NamedResourceSchema: GenMessage<NamedResource>;
 
 /**
+ * The request of Find.
+ *
+ * @generated from message arbor.access.v1.FindRequest
+ */
+export declare type FindRequest = Message<"arbor.access.v1.FindRequest"> & {
+  /**
+   * The text: at most 1,000 characters, and 16 words.
+   *
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * The maximum number of entries on a page: 50 by default, 200 at most.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page. The other fields must be the same
+   * as in the request for that page. A token older than 3 days restarts the list.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message arbor.access.v1.FindRequest.
+ * Use `create(FindRequestSchema)` to create a new message.
+ */
+export declare const FindRequestSchema: GenMessage<FindRequest>;
+
+/**
+ * One page of what was found.
+ *
+ * @generated from message arbor.access.v1.FindResponse
+ */
+export declare type FindResponse = Message<"arbor.access.v1.FindResponse"> & {
+  /**
+   * What was found.
+   *
+   * @generated from field: repeated arbor.access.v1.FoundResource resources = 1;
+   */
+  resources: FoundResource[];
+
+  /**
+   * The `page_token` of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message arbor.access.v1.FindResponse.
+ * Use `create(FindResponseSchema)` to create a new message.
+ */
+export declare const FindResponseSchema: GenMessage<FindResponse>;
+
+/**
+ * Something that was found.
+ *
+ * @generated from message arbor.access.v1.FoundResource
+ */
+export declare type FoundResource = Message<"arbor.access.v1.FoundResource"> & {
+  /**
+   * Its kind.
+   *
+   * @generated from field: arbor.access.v1.FoundKind kind = 1;
+   */
+  kind: FoundKind;
+
+  /**
+   * Its uid; the id of an audit event.
+   *
+   * @generated from field: string uid = 2;
+   */
+  uid: string;
+
+  /**
+   * Its name, where it has one; of an advisory its id, of an audit event its
+   * method.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * The uid of the group that it is in. Empty for an organisation, a person and a
+   * built-in role.
+   *
+   * @generated from field: string group = 4;
+   */
+  group: string;
+
+  /**
+   * Where it lies: the names of what contains it, from the organisation on, as far
+   * as the lists of the caller show them.
+   *
+   * @generated from field: repeated string path = 5;
+   */
+  path: string[];
+
+  /**
+   * What tells it from others of its name: the e-mail address of a person or an
+   * invite, the digest of a tag, the identity of a role binding, the id of the
+   * directory's group of a mapping, or the uid that an audit event is about.
+   *
+   * @generated from field: string detail = 6;
+   */
+  detail: string;
+
+  /**
+   * What in it matches.
+   *
+   * @generated from field: arbor.access.v1.Match match = 7;
+   */
+  match: Match;
+
+  /**
+   * The time of an audit event. Not set for anything else.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 8;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message arbor.access.v1.FoundResource.
+ * Use `create(FoundResourceSchema)` to create a new message.
+ */
+export declare const FoundResourceSchema: GenMessage<FoundResource>;
+
+/**
  * How a role binding came about.
  *
  * @generated from enum arbor.access.v1.Origin
@@ -1154,6 +1290,198 @@ export enum NamedKind {
 export declare const NamedKindSchema: GenEnum<NamedKind>;
 
 /**
+ * What in something that was found matches.
+ *
+ * @generated from enum arbor.access.v1.Match
+ */
+export enum Match {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: MATCH_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The uid.
+   *
+   * @generated from enum value: MATCH_UID = 1;
+   */
+  UID = 1,
+
+  /**
+   * The path of names.
+   *
+   * @generated from enum value: MATCH_PATH = 2;
+   */
+  PATH = 2,
+
+  /**
+   * The whole name.
+   *
+   * @generated from enum value: MATCH_NAME = 3;
+   */
+  NAME = 3,
+
+  /**
+   * Words of the name.
+   *
+   * @generated from enum value: MATCH_WORDS = 4;
+   */
+  WORDS = 4,
+
+  /**
+   * The e-mail address.
+   *
+   * @generated from enum value: MATCH_EMAIL = 5;
+   */
+  EMAIL = 5,
+
+  /**
+   * The digest.
+   *
+   * @generated from enum value: MATCH_DIGEST = 6;
+   */
+  DIGEST = 6,
+
+  /**
+   * The id of the request.
+   *
+   * @generated from enum value: MATCH_REQUEST_ID = 7;
+   */
+  REQUEST_ID = 7,
+}
+
+/**
+ * Describes the enum arbor.access.v1.Match.
+ */
+export declare const MatchSchema: GenEnum<Match>;
+
+/**
+ * A kind of what is found.
+ *
+ * @generated from enum arbor.access.v1.FoundKind
+ */
+export enum FoundKind {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: FOUND_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A group.
+   *
+   * @generated from enum value: FOUND_KIND_GROUP = 1;
+   */
+  GROUP = 1,
+
+  /**
+   * An identity: a person or a workload.
+   *
+   * @generated from enum value: FOUND_KIND_IDENTITY = 2;
+   */
+  IDENTITY = 2,
+
+  /**
+   * A role.
+   *
+   * @generated from enum value: FOUND_KIND_ROLE = 3;
+   */
+  ROLE = 3,
+
+  /**
+   * A role binding.
+   *
+   * @generated from enum value: FOUND_KIND_ROLE_BINDING = 4;
+   */
+  ROLE_BINDING = 4,
+
+  /**
+   * An identity provider.
+   *
+   * @generated from enum value: FOUND_KIND_IDENTITY_PROVIDER = 5;
+   */
+  IDENTITY_PROVIDER = 5,
+
+  /**
+   * An account association.
+   *
+   * @generated from enum value: FOUND_KIND_ACCOUNT_ASSOCIATION = 6;
+   */
+  ACCOUNT_ASSOCIATION = 6,
+
+  /**
+   * An invite.
+   *
+   * @generated from enum value: FOUND_KIND_GROUP_INVITE = 7;
+   */
+  GROUP_INVITE = 7,
+
+  /**
+   * A mapping of a directory's group.
+   *
+   * @generated from enum value: FOUND_KIND_GROUP_MAPPING = 8;
+   */
+  GROUP_MAPPING = 8,
+
+  /**
+   * A repo.
+   *
+   * @generated from enum value: FOUND_KIND_REPO = 9;
+   */
+  REPO = 9,
+
+  /**
+   * A tag.
+   *
+   * @generated from enum value: FOUND_KIND_TAG = 10;
+   */
+  TAG = 10,
+
+  /**
+   * An advisory.
+   *
+   * @generated from enum value: FOUND_KIND_ADVISORY = 11;
+   */
+  ADVISORY = 11,
+
+  /**
+   * A subscription to events.
+   *
+   * @generated from enum value: FOUND_KIND_SUBSCRIPTION = 12;
+   */
+  SUBSCRIPTION = 12,
+
+  /**
+   * An overlay.
+   *
+   * @generated from enum value: FOUND_KIND_OVERLAY = 13;
+   */
+  OVERLAY = 13,
+
+  /**
+   * An overlay binding.
+   *
+   * @generated from enum value: FOUND_KIND_OVERLAY_BINDING = 14;
+   */
+  OVERLAY_BINDING = 14,
+
+  /**
+   * An event of the audit log.
+   *
+   * @generated from enum value: FOUND_KIND_AUDIT_EVENT = 15;
+   */
+  AUDIT_EVENT = 15,
+}
+
+/**
+ * Describes the enum arbor.access.v1.FoundKind.
+ */
+export declare const FoundKindSchema: GenEnum<FoundKind>;
+
+/**
  * Answers questions about rights, with the same decision that authorizes calls.
  *
  * Every caller may ask about itself, and gets the answer for the token it calls
@@ -1240,6 +1568,31 @@ export declare const AccessService: GenService<{
     methodKind: "unary";
     input: typeof SearchNamesRequestSchema;
     output: typeof SearchNamesResponseSchema;
+  },
+  /**
+   * Finds what a text names, among all that the lists of the caller show, in
+   * pages. The text is one of these:
+   *
+   * - the uid of anything that has one;
+   * - the path of names to something, such as `acme.example/prod/ci`, which may
+   *   begin at any group;
+   * - words of a name, in any case: each must begin a word of the name of a group,
+   *   an identity, a repo, a role or an identity provider, or of a person;
+   * - the confirmed e-mail address of a person who has joined, or its beginning;
+   * - the digest of an image, such as `sha256:…`, for the tags that point to it;
+   * - the path of an image, with a tag or a digest, with or without the host;
+   * - the id of a request, of 32 hex digits or a UUID, for the audit log.
+   *
+   * Exact matches come first, then the kinds in the order of their numbers, each
+   * in the order of the words that match. A page may have fewer entries than were
+   * asked for, also none, although another page follows.
+   *
+   * @generated from rpc arbor.access.v1.AccessService.Find
+   */
+  find: {
+    methodKind: "unary";
+    input: typeof FindRequestSchema;
+    output: typeof FindResponseSchema;
   },
 }>;
 

@@ -1,4 +1,4 @@
-// `arbor can` and `arbor access`: who may do what, where, and why.
+// `arbor can`, `arbor find` and `arbor access`: who may do what, where, and why.
 import type { DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
@@ -8,13 +8,13 @@ import { createFieldFlags, FieldFlag } from "../iam/field-flags.js";
 import { listFilters } from "../iam/filters.js";
 import { setMethods } from "../methods.js";
 
-const { check, explain, listAccess, listSubjects, searchNames } = AccessService.method;
+const { check, explain, find, listAccess, listSubjects, searchNames } = AccessService.method;
 
 const IDENTITY = "uid or name of the identity, or `me` for the caller";
 const METHOD =
   "a method, such as GroupsService/UpdateGroup, or capabilities with commas between, such as groups.update";
 
-/** Adds `can` and `access`. */
+/** Adds `can`, `find` and `access`. */
 export function addAccessCommands(arbor: Command): void {
   const can = setMethods(arbor.command("can"), check)
     .description("print whether an identity may do something; the exit code is 1 if not")
@@ -23,6 +23,11 @@ export function addAccessCommands(arbor: Command): void {
   addCommonFlags(addPlaceFlags(can)).action(async (identity, method, flags) =>
     (await import("./decisions.js")).printDecision(identity, method, flags),
   );
+
+  const finding = addListFlags(arbor.command("find"), find, ["query"])
+    .description("find what a uid, a path, words of a name, an e-mail address, a digest or the id of a request names")
+    .argument("<text>", "what to find");
+  finding.action(async (text, flags) => (await import("./lists.js")).findByText(text, fieldFlagsOf(finding), flags));
 
   const access = arbor.command("access").description("who may do what, where, and why");
   access.configureHelp({ optionDescription: describeOption });

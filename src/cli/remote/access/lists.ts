@@ -1,9 +1,12 @@
-// The lists of `arbor access`.
+// The lists of `arbor access`, and `arbor find`.
 import type { DescMethodUnary, JsonObject, Message } from "@bufbuild/protobuf";
 import {
   AccessService,
+  type FindRequest,
+  FoundKindSchema,
   type ListAccessRequest,
   type ListSubjectsRequest,
+  MatchSchema,
   NamedKindSchema,
   type SearchNamesRequest,
 } from "#gen/arbor/access/v1/access_pb.js";
@@ -35,7 +38,16 @@ const nameColumns: readonly ListColumn[] = [
   createColumn("GROUP", "group"),
 ];
 
-const { listAccess, listSubjects, searchNames } = AccessService.method;
+const foundColumns: readonly ListColumn[] = [
+  { ...createColumn("KIND", "kind"), cell: ({ kind }) => formatWords(FoundKindSchema, kind) },
+  createColumn("UID", "uid"),
+  createColumn("NAME", "name"),
+  { title: "WHERE", path: "path", cell: ({ path }) => ((path ?? []) as string[]).join("/") },
+  createColumn("DETAIL", "detail"),
+  { ...createColumn("MATCH", "match"), cell: ({ match }) => formatWords(MatchSchema, match) },
+];
+
+const { find, listAccess, listSubjects, searchNames } = AccessService.method;
 
 /**
  * `arbor access list`.
@@ -77,6 +89,13 @@ export async function searchByName(prefix: string, flags: readonly FieldFlag[], 
   const view = { method: searchNames, columns: nameColumns };
   await printList(view, flags, given, async (request: SearchNamesRequest) => {
     request.prefix = prefix;
+  });
+}
+
+/** `arbor find`. */
+export async function findByText(text: string, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
+  await printList({ method: find, columns: foundColumns }, flags, given, async (request: FindRequest) => {
+    request.query = text;
   });
 }
 

@@ -137,6 +137,9 @@ export const storedFaults: readonly Fault[] = [
       counterIs(72, team, "1", "0"),
       counterIs(72, squad, "1", "0"),
       counterIs(73, squad, "1", "0"),
+      new RegExp(
+        `^words of names: name_words root_uid=${root}, kind=9, word=\\w+, uid=${repo}: no name has this word$`,
+      ),
     ],
   },
   {
@@ -255,6 +258,30 @@ export const derivedFaults: readonly Fault[] = [
     found: [
       new RegExp(
         `^overlay selections: overlay_selections repo_uid=${repo}, selection=tag c: the binding ${uids.overlayBinding} does not select it$`,
+      ),
+    ],
+  },
+  {
+    reason: "the words of a name are not stored",
+    sql: [`DELETE FROM name_words WHERE uid = '${provider}'`],
+    found: [
+      new RegExp(
+        `^words of names: name_words root_uid=${root}, kind=5, word=\\w+, uid=${provider}: a word of a name is not stored$`,
+      ),
+    ],
+  },
+  {
+    reason: "words that no name has",
+    sql: [
+      `INSERT INTO name_words (root_uid, kind, word, uid) VALUES ('${root}', 5, 'zz', '${provider}'), ('${root}', 1, 'zz', '${gone}'), ('${root}', 4, 'zz', '${root}')`,
+    ],
+    found: [
+      new RegExp(
+        `^words of names: name_words root_uid=${root}, kind=5, word=zz, uid=${provider}: no name has this word$`,
+      ),
+      new RegExp(`^words of names: name_words root_uid=${root}, kind=1, word=zz, uid=${gone}: no name has this word$`),
+      new RegExp(
+        `^words of names: name_words root_uid=${root}, kind=4, word=zz, uid=${root}: no kind has this number$`,
       ),
     ],
   },

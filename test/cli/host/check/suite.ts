@@ -44,7 +44,7 @@ function* batches<T>(items: readonly T[], size: number): Generator<readonly T[]>
   for (let i = 0; i < items.length; i += size) yield items.slice(i, i + size);
 }
 
-const DERIVED = /^(counters|advisory_(values|texts.*)|overlay_selections)$/;
+const DERIVED = /^(counters|advisory_(values|texts.*)|overlay_selections|name_words)$/;
 
 /** Registers the suite. */
 export function checkSuite(name: string, { prepare, copy, open, faults, share }: CheckedDatabases): void {
@@ -134,7 +134,7 @@ export function checkSuite(name: string, { prepare, copy, open, faults, share }:
       assert.equal(code, 0);
       assert.match(
         stdout,
-        /\{"rebuilt":\["roots","counters","advisory values"(,"advisory texts")?,"overlay selections"\]\}/,
+        /\{"rebuilt":\["roots","counters","advisory values"(,"advisory texts")?,"overlay selections","words of names"\]\}/,
       );
       assert.deepEqual(withoutDerived(await database.dump()), stored);
       assert.deepEqual(findingsIn((await check(database.flags)).stdout), []);
