@@ -88,12 +88,17 @@ export function testFind(newDatabase: () => Promise<string | undefined>): void {
       return found as unknown as { readonly resources: Entry[]; readonly nextPageToken: string };
     }
 
-    async function ask(caller: CallerName, query: string, pageSize = 200): Promise<Entry[]> {
+    async function ask(
+      caller: CallerName,
+      query: string,
+      pageSize = 200,
+      kind = FoundKind.UNSPECIFIED,
+    ): Promise<Entry[]> {
       const all: Entry[] = [];
       let pageToken = "";
       for (let pages = 0; ; pages++) {
         assert.ok(pages < 100, "the pages do not end");
-        const page = await askPage(caller, query, { pageSize, pageToken });
+        const page = await askPage(caller, query, { pageSize, pageToken, kind });
         assert.ok(page.resources.length <= pageSize);
         all.push(...page.resources);
         pageToken = page.nextPageToken;
@@ -275,6 +280,23 @@ export function testFind(newDatabase: () => Promise<string | undefined>): void {
         for (const pageSize of [1, 2, 3]) {
           const found = (await ask("owner", query, pageSize)).map(({ kind, uid }) => `${kind} ${uid}`);
           assert.deepEqual(found, whole, `${query} ${pageSize}`);
+        }
+      }
+    });
+
+    it("finds one kind alone, with pages of every size", async () => {
+      for (const query of ["ours", "placed", "pro", "a", "text", digest, ours.dev, requestId]) {
+        const whole = await ask("owner", query);
+        for (const kind of new Set(whole.map((one) => one.kind))) {
+          const expected = whole.filter((one) => one.kind === kind).map(({ uid }) => uid);
+          for (const pageSize of [1, 200]) {
+            const found = await ask("owner", query, pageSize, kind);
+            assert.deepEqual(
+              found.map(({ uid }) => uid),
+              expected,
+              `${query} ${FoundKind[kind]}`,
+            );
+          }
         }
       }
     });

@@ -119,8 +119,9 @@ export function accessV1({ tokens, findMethod, testClaims, ...deps }: AccessDeps
 
     async find(request, call) {
       const query = parseQuery(request.query);
-      const page = await parsePage(request, [request.query], call, tokens);
-      const { resources, next } = await find(query, call, deps, page);
+      const { kind } = request;
+      const page = await parsePage(request, [request.query, kind], call, tokens);
+      const { resources, next } = await find({ query, kind }, call, deps, page);
       return { resources, nextPageToken: page.tokenOf(next) };
     },
   };

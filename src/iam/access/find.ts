@@ -64,6 +64,8 @@ interface PartFound {
 }
 
 interface Part {
+  /** The kind of all that it finds; undefined where it finds several. */
+  readonly kind?: FoundKind;
   readonly applies: (query: FindQuery) => boolean;
   readonly read: (search: Search, after: After, limit: number) => Promise<PartFound>;
 }
@@ -88,29 +90,49 @@ const parts: readonly Part[] = [
   { applies: ({ path }) => path !== undefined, read: readByPath },
   { applies: ({ digest }) => digest !== undefined, read: readByDigest },
   { applies: ({ isText }) => isText, read: readByEmail },
-  ...namedLists.map((list): Part => ({ applies: ({ isText }) => isText, read: (...of) => readByName(list, ...of) })),
+  ...namedLists.map(
+    (list): Part => ({
+      kind: list.kind,
+      applies: ({ isText }) => isText,
+      read: (...of) => readByName(list, ...of),
+    }),
+  ),
   { applies: hasWordsOfNames, read: (...of) => readBuiltinRoles(Match.NAME, ...of) },
-  ...namedLists.map((list): Part => ({ applies: hasWordsOfNames, read: (...of) => readByWords(list, ...of) })),
+  ...namedLists.map(
+    (list): Part => ({ kind: list.kind, applies: hasWordsOfNames, read: (...of) => readByWords(list, ...of) }),
+  ),
   { applies: hasWordsOfNames, read: (...of) => readBuiltinRoles(Match.WORDS, ...of) },
   { applies: ({ isText }) => isText, read: readPeople },
   { applies: ({ requestId }) => requestId !== undefined, read: readByRequest },
 ];
 
+export interface FindOptions {
+  readonly query: FindQuery;
+  /** The kind of all that is found; unspecified for all kinds. */
+  readonly kind: FoundKind;
+}
+
 /** Finds a page of what the query names. */
-export async function find(query: FindQuery, call: UnaryCall, deps: FindDeps, { from, limit }: PageRequest) {
+export async function find(
+  { query, kind }: FindOptions,
+  call: UnaryCall,
+  deps: FindDeps,
+  { from, limit }: PageRequest,
+) {
   const shown = new ShownLists(call);
   const search: Search = { ...deps, query, call, shown, budget: MAX_EXAMINED };
   const found: Found[] = [];
   let next: Position | undefined;
-  for (const [part, { applies, read }] of parts.entries()) {
-    if (part < from.part || !applies(query)) continue;
+  const isAsked = (one: FoundKind | undefined) => kind === FoundKind.UNSPECIFIED || one === kind;
+  for (const [part, { applies, read, kind: only }] of parts.entries()) {
+    if (part < from.part || !applies(query) || !isAsked(only ?? kind)) continue;
     if (found.length >= limit) {
       next = { part, key: "", uid: "" };
       break;
     }
     const after = part === from.part && from.uid !== "" ? from : undefined;
     const some = await read(search, after, limit - found.length);
-    found.push(...some.found);
+    found.push(...some.found.filter((one) => isAsked(one.kind)));
     if (some.next !== undefined) {
       next = { ...some.next, part };
       break;

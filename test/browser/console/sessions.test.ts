@@ -62,7 +62,7 @@ async function loseResponses(
         body: changed,
       });
     }
-  });
+  };
   await session.send("Fetch.enable", { patterns: [{ urlPattern: SESSION, requestStage: "Response" }] });
 }
 

@@ -30,7 +30,7 @@ export function WhoField({ chosen, onChange, wrong }: WhoFieldProps) {
   const query = useDeferredValue(text.trim());
   const { data } = useQuery(
     AccessService.method.find,
-    { query, kinds: [FoundKind.IDENTITY], pageSize: SHOWN },
+    { query, kind: FoundKind.IDENTITY, pageSize: SHOWN },
     { enabled: query !== "", placeholderData: keepPreviousData },
   );
   const found = query === "" ? [] : (data?.resources ?? []);

@@ -949,6 +949,13 @@ export declare type FindRequest = Message<"arbor.access.v1.FindRequest"> & {
   query: string;
 
   /**
+   * Only what is of this kind.
+   *
+   * @generated from field: arbor.access.v1.FoundKind kind = 4;
+   */
+  kind: FoundKind;
+
+  /**
    * The maximum number of entries on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 2;
