@@ -1,9 +1,10 @@
 import { type ComponentType, lazy, Suspense } from "react";
-import { Route, Switch } from "wouter";
+import { Route, Switch, useLocation } from "wouter";
 import { JoinPage } from "./pages/join.js";
 import { SignInPage, UnreachablePage } from "./pages/sign-in.js";
 import { useSession } from "./session/use-session.js";
 import { Shell } from "./shell.js";
+import { ErrorBoundary } from "./ui/error-boundary.js";
 import { Loading, Page } from "./ui/page.js";
 
 // A view is loaded when it is opened.
@@ -33,33 +34,36 @@ export function App() {
 }
 
 function SignedIn() {
+  const [path] = useLocation();
   return (
     <Shell>
-      <Suspense fallback={<Loading />}>
-        <Switch>
-          <Route path="/">
-            <OrganisationsPage />
-          </Route>
-          {views.map(([path, View]) => (
-            <Route path={path} key={path}>
-              {(params: { readonly "*": string }) => <View uid={params["*"]} key={params["*"]} />}
+      <ErrorBoundary key={path}>
+        <Suspense fallback={<Loading />}>
+          <Switch>
+            <Route path="/">
+              <OrganisationsPage />
             </Route>
-          ))}
-          <Route path="/find">
-            <FindPage />
-          </Route>
-          <Route path="/account">
-            <AccountPage />
-          </Route>
-          <Route>
-            <Page title="There is no such page">
-              <p>
-                The address leads to no view of the console. Find what you look for with the key / or the field above.
-              </p>
-            </Page>
-          </Route>
-        </Switch>
-      </Suspense>
+            {views.map(([path, View]) => (
+              <Route path={path} key={path}>
+                {(params: { readonly "*": string }) => <View uid={params["*"]} key={params["*"]} />}
+              </Route>
+            ))}
+            <Route path="/find">
+              <FindPage />
+            </Route>
+            <Route path="/account">
+              <AccountPage />
+            </Route>
+            <Route>
+              <Page title="There is no such page">
+                <p>
+                  The address leads to no view of the console. Find what you look for with the key / or the field above.
+                </p>
+              </Page>
+            </Route>
+          </Switch>
+        </Suspense>
+      </ErrorBoundary>
     </Shell>
   );
 }

@@ -2,17 +2,21 @@
 import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { Button } from "./ui/button.js";
+import { ErrorBoundary } from "./ui/error-boundary.js";
 import { FindIcon, PersonIcon, TreeIcon } from "./ui/icons.js";
 import { Toasts } from "./ui/toasts.js";
 
 const GroupTree = lazy(async () => ({ default: (await import("./tree.js")).GroupTree }));
-const FindDialog = lazy(async () => ({ default: (await import("./find-dialog.js")).FindDialog }));
+const importFindDialog = () => import("./find-dialog.js");
+const FindDialog = lazy(async () => ({ default: (await importFindDialog()).FindDialog }));
 
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isFinding, setFinding] = useState(false);
   const [isTreeOpen, setTreeOpen] = useState(false);
   const [path] = useLocation();
   useFindKey(() => setFinding(true));
+  // Whoever presses the key goes on typing, so the dialog is there by then.
+  useEffect(() => void importFindDialog(), []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another path closes what lies over the view.
   useEffect(() => {
     setFinding(false);
@@ -48,9 +52,11 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         </Link>
       </header>
       <nav className={isTreeOpen ? "side open" : "side"} id="tree" aria-label="Groups">
-        <Suspense>
-          <GroupTree />
-        </Suspense>
+        <ErrorBoundary>
+          <Suspense>
+            <GroupTree />
+          </Suspense>
+        </ErrorBoundary>
       </nav>
       <main className="main" id="main" tabIndex={-1}>
         <Offline />

@@ -7,6 +7,7 @@ import * as treeView from "@zag-js/tree-view";
 import { useEffect, useId, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
+import { topsFilter, useRights } from "./api/rights.js";
 import { lineageOf } from "./api/uids.js";
 import { ChevronIcon } from "./ui/icons.js";
 import { Failed, Loading } from "./ui/page.js";
@@ -24,10 +25,12 @@ interface Node {
 const MAX_CHILDREN = 100;
 
 export function GroupTree() {
-  const request = { uidp: { childrenOf: "/" }, orderBy: "name", pageSize: MAX_CHILDREN };
-  const { data, error, refetch } = useQuery(GroupsService.method.listGroups, request);
+  const rights = useRights();
+  const request = { uidp: topsFilter(rights), orderBy: "name", pageSize: MAX_CHILDREN };
+  const isAny = rights.isKnown && rights.tops?.length !== 0;
+  const { data, error, refetch } = useQuery(GroupsService.method.listGroups, request, { enabled: isAny });
+  if (rights.isKnown && !isAny) return <p className="soft">You see no group yet.</p>;
   if (data === undefined) return error ? <Failed error={error} onRetry={() => void refetch()} /> : <Loading />;
-  if (data.groups.length === 0) return <p className="soft">You see no organisation yet.</p>;
   const roots = toNodes(data, "/", "/");
   // Organisations that were made, renamed or deleted begin the tree anew.
   return <Tree roots={roots} key={roots.map(({ id, name }) => `${id} ${name}`).join()} />;

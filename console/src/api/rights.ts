@@ -9,6 +9,11 @@ import { isWithin } from "./uids.js";
 export interface Rights {
   /** Whether the viewer has a capability at a group or at something in it; true where that is not known. */
   may(capability: string, uid: string): boolean;
+  /**
+   * The uids of the uppermost groups that lists show to the viewer: organisations, and groups of organisations that they do
+   * not see. Undefined where that is not known.
+   */
+  readonly tops: readonly string[] | undefined;
   /** Whether they hold anything at all. */
   readonly isEmpty: boolean;
   readonly isKnown: boolean;
@@ -41,10 +46,23 @@ export function useRights(): Rights {
   const grants = (data?.grants ?? []).filter(({ effect }) => effect === Effect.COUNTS);
   return {
     grants,
+    tops: data?.isWhole ? findTops(grants) : undefined,
     isKnown: data !== undefined,
     isEmpty: data !== undefined && grants.length === 0,
     may: (capability, uid) =>
       data?.isWhole === false ||
       grants.some(({ group, capabilities }) => isWithin(uid, group?.uid ?? "/") && capabilities.includes(capability)),
   };
+}
+
+// Lists leave out what pending role bindings grant.
+function findTops(grants: readonly Grant[]): string[] {
+  const listed = grants.filter(({ pending, capabilities }) => !pending && capabilities.includes("groups.list"));
+  const uids = [...new Set(listed.map(({ group }) => group?.uid ?? ""))];
+  return uids.filter((uid) => !uids.some((other) => other !== uid && isWithin(uid, other)));
+}
+
+/** The filter that lists the uppermost groups that a viewer sees. */
+export function topsFilter({ tops }: Pick<Rights, "tops">) {
+  return tops === undefined ? { childrenOf: "/" } : { ids: [...tops] };
 }

@@ -1,9 +1,9 @@
 import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
-import { useRights } from "../api/rights.js";
+import { topsFilter, useRights } from "../api/rights.js";
 import { Button } from "../ui/button.js";
-import { Page } from "../ui/page.js";
+import { Loading, Page } from "../ui/page.js";
 import { type Column, PagedTable } from "../ui/paged-table.js";
 import { Time } from "../ui/time.js";
 import { Newcomer } from "./newcomer.js";
@@ -36,19 +36,21 @@ export function OrganisationsPage() {
   );
   return (
     <Page title="Organisations" actions={create}>
-      {rights.isEmpty ? (
-        <Newcomer />
-      ) : (
-        <PagedTable
-          caption="Organisations that you may see"
-          method={GroupsService.method.listGroups}
-          input={{ uidp: { childrenOf: "/" }, orderBy: "name" }}
-          rows={({ groups }) => groups}
-          keyOf={({ uid }) => uid}
-          columns={groupColumns}
-          empty={<Newcomer />}
-        />
-      )}
+      {!rights.isKnown && <Loading />}
+      {rights.isKnown &&
+        (rights.tops?.length === 0 ? (
+          <Newcomer />
+        ) : (
+          <PagedTable
+            caption="Organisations and groups that you may see"
+            method={GroupsService.method.listGroups}
+            input={{ uidp: topsFilter(rights), orderBy: "name" }}
+            rows={({ groups }) => groups}
+            keyOf={({ uid }) => uid}
+            columns={groupColumns}
+            empty={<Newcomer />}
+          />
+        ))}
       <Suspense>{isCreating && <CreateGroupDialog parent="" onClose={() => setCreating(false)} />}</Suspense>
     </Page>
   );

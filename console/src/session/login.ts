@@ -16,6 +16,8 @@ interface PendingLogin {
   readonly backTo: string;
   /** Whether the login must not show any page. */
   readonly silent: boolean;
+  /** The code that has come back. */
+  readonly code?: string;
 }
 
 export interface LoginOptions {
@@ -55,13 +57,22 @@ export type LoginResponse =
   /** This tab has begun no such login. */
   | { readonly kind: "unknown" };
 
-/** Reads the response of the login. It stays until {@link forgetLogin}, so that a reload can go on. */
-export function readLoginResponse(query: URLSearchParams): LoginResponse {
+/**
+ * Reads the response of the login in the address of the page, and takes it out of there. The code is kept until
+ * {@link forgetLogin}, so that a reload can go on.
+ */
+export function takeLoginResponse(): LoginResponse {
+  const query = new URLSearchParams(location.search);
+  history.replaceState(null, "", CALLBACK_PATH);
   const pending = JSON.parse(sessionStorage.getItem(PENDING) ?? "null") as PendingLogin | null;
-  if (pending === null || query.get("state") !== pending.state) return { kind: "unknown" };
+  const isReload = query.size === 0 && pending?.code !== undefined;
+  if (pending === null || (!isReload && query.get("state") !== pending.state)) return { kind: "unknown" };
   const { backTo, verifier, silent } = pending;
-  const code = query.get("code");
-  if (code !== null) return { kind: "code", code, verifier, backTo };
+  const code = query.get("code") ?? pending.code;
+  if (code !== undefined) {
+    sessionStorage.setItem(PENDING, JSON.stringify({ ...pending, code }));
+    return { kind: "code", code, verifier, backTo };
+  }
   const reason = query.get("error_description") ?? query.get("error") ?? "the login gave no reason";
   return { kind: "failed", reason, backTo, silent };
 }

@@ -1,8 +1,10 @@
 // Who is signed in. The service keeps the session: a cookie that scripts cannot read, and the half of this origin. From
 // them `POST /console/session` mints API tokens, which live in the memory of a tab. Each request may be repeated: a lost
 // answer ends no session.
+
+import { dropDraftsOfOthers } from "./drafts.js";
 import { readHalf } from "./half.js";
-import { beginLogin, CALLBACK_PATH, forgetLogin, readLoginResponse } from "./login.js";
+import { beginLogin, CALLBACK_PATH, forgetLogin, takeLoginResponse } from "./login.js";
 
 export type SessionState =
   | { readonly kind: "starting" }
@@ -114,14 +116,29 @@ class Session {
   }
 
   #renew(): Promise<Token> {
-    this.#renewal ??= this.#request({}).finally(() => {
+    this.#renewal ??= this.#renewTwice().finally(() => {
       this.#renewal = undefined;
     });
     return this.#renewal;
   }
 
+  // Another tab may have got another cookie for the same session while the first request was on its way.
+  async #renewTwice(): Promise<Token> {
+    try {
+      return await this.#request({});
+    } catch (error) {
+      if (!isRejected(error)) throw error;
+    }
+    try {
+      return await this.#request({});
+    } catch (error) {
+      if (isRejected(error)) await this.#noteEnd();
+      throw error;
+    }
+  }
+
   async #completeLogin(): Promise<string | undefined> {
-    const response = readLoginResponse(new URLSearchParams(location.search));
+    const response = takeLoginResponse();
     if (response.kind === "unknown") {
       // Such as a bookmark of this page. Who is signed in stays so.
       await this.#restore();
@@ -151,20 +168,17 @@ class Session {
   }
 
   async #request(body: object): Promise<Token> {
-    try {
-      const { accessToken, expiresIn, session } = await post(body);
-      const hint = session.renewal === "redirect" ? (session.idpId ?? BY_COOKIE) : BY_COOKIE;
-      localStorage.setItem(HINT, hint);
-      const lifeMs = expiresIn * 1000;
-      // A session that ends with its token is used to its end: a renewal cannot give a longer one.
-      const earlyMs = hint === BY_COOKIE ? Math.min(RENEW_BEFORE_MS, lifeMs / 2) : 0;
-      this.#token = { text: accessToken, staleMs: Date.now() + lifeMs - earlyMs };
-      this.#set({ kind: "signed-in", id: session.id, subject: subjectOf(accessToken) });
-      return this.#token;
-    } catch (error) {
-      if (error instanceof SessionError && error.status === 401 && !("code" in body)) await this.#noteEnd();
-      throw error;
-    }
+    const { accessToken, expiresIn, session } = await post(body);
+    const hint = session.renewal === "redirect" ? (session.idpId ?? BY_COOKIE) : BY_COOKIE;
+    localStorage.setItem(HINT, hint);
+    const lifeMs = expiresIn * 1000;
+    // A session that ends with its token is used to its end: a renewal cannot give a longer one.
+    const earlyMs = hint === BY_COOKIE ? Math.min(RENEW_BEFORE_MS, lifeMs / 2) : 0;
+    this.#token = { text: accessToken, staleMs: Date.now() + lifeMs - earlyMs };
+    const subject = subjectOf(accessToken);
+    dropDraftsOfOthers(subject);
+    this.#set({ kind: "signed-in", id: session.id, subject });
+    return this.#token;
   }
 
   async #noteEnd(): Promise<void> {
@@ -183,6 +197,10 @@ class Session {
     this.#state = state;
     for (const listener of this.#listeners) listener();
   }
+}
+
+function isRejected(error: unknown): boolean {
+  return error instanceof SessionError && error.status === 401;
 }
 
 /** The session of this tab. */

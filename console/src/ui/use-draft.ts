@@ -1,20 +1,20 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
+import { dropDraft, readDraft, storeDraft } from "../session/drafts.js";
 
 /**
- * A state that outlives a login in between: it lies in sessionStorage until it is dropped.
+ * A state that outlives a login in between, until it is dropped.
  *
  * @returns the value, its setter, and what drops it
  */
 export function useDraft<T>(key: string, initial: T): readonly [T, (value: T) => void, () => void] {
-  const name = `arbor-draft ${key}`;
-  const [value, setValue] = useState<T>(() => readDraft(name) ?? initial);
+  const [value, setValue] = useState<T>(() => readDraft(key) ?? initial);
+  const isDropped = useRef(false);
   useEffect(() => {
-    sessionStorage.setItem(name, JSON.stringify(value));
-  }, [name, value]);
-  return [value, setValue, () => sessionStorage.removeItem(name)] as const;
-}
-
-function readDraft<T>(name: string): T | undefined {
-  const text = sessionStorage.getItem(name);
-  return text === null ? undefined : (JSON.parse(text) as T);
+    if (!isDropped.current) storeDraft(key, value);
+  }, [key, value]);
+  const drop = () => {
+    isDropped.current = true;
+    dropDraft(key);
+  };
+  return [value, setValue, drop] as const;
 }

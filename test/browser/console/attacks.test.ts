@@ -126,10 +126,12 @@ test("a login that somebody else has begun signs nobody in", async () => {
   mallory.page.on("request", (request) => {
     if (request.url().includes("/console/callback?")) stolen = request.url();
   });
-  await mallory.page.route("**/console/session", (route) => route.abort());
   world.provider.account = bob;
   await mallory.page.goto("/console/");
-  await mallory.page.getByRole("button", { name: "Sign in", exact: true }).click();
+  const signIn = mallory.page.getByRole("button", { name: "Sign in", exact: true });
+  await signIn.waitFor();
+  await mallory.page.route("**/console/session", (route) => route.abort());
+  await signIn.click();
   await waitUntil(() => stolen !== "");
   assert.match(stolen, /code=/);
   for (const person of [await signedIn(), await world.person()]) {

@@ -121,6 +121,7 @@ test("no answer at all at the sign-in: the page says so, and goes on when it is 
   await page.goto("/console/account");
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByRole("heading", { name: "The service cannot be reached" }).waitFor();
+  assert.equal(new URL(page.url()).search, "", "the code has left the address");
   isGone = false;
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByRole("heading", { name: "Your account" }).waitFor();
@@ -183,6 +184,23 @@ test("a session that is ended elsewhere: the page says so, and the sign-in leads
   await isSignedIn(other.page);
   await person.context.close();
   await other.context.close();
+});
+
+test("a draft is not shown to another person who signs in in the same tab", async () => {
+  const person = await world.person();
+  const { page, context } = person;
+  await world.signIn(person, ada);
+  await page.getByRole("button", { name: "New organisation" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("of ada");
+  await page.goto("/console/account");
+  await page.getByRole("button", { name: "Sign out", exact: true }).first().click();
+  await page.getByRole("button", { name: "Sign in", exact: true }).waitFor();
+  // The provider remembers who has signed in.
+  await context.clearCookies();
+  await world.signIn(person, bob);
+  await page.getByRole("button", { name: "New organisation" }).click();
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "");
+  await context.close();
 });
 
 test("the service restarts: the session goes on", async () => {

@@ -113,6 +113,7 @@ function viewsOf({ org, group, workload }: Seeded): Readonly<Record<string, (pag
       await page.goto("/console/");
       await page.getByRole("main").getByText("acme.example").first().waitFor();
       await page.keyboard.press("/");
+      await page.getByRole("combobox").waitFor();
       await page.keyboard.type("team");
       await page.getByRole("option").first().waitFor();
     },

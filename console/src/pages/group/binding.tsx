@@ -5,7 +5,6 @@ import { lazy, Suspense, useState } from "react";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import type { RoleBinding } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
-import { nameOf } from "../../api/bindings.js";
 import { useEnds } from "../../api/ends.js";
 import { readProblem } from "../../api/errors.js";
 import type { Rights } from "../../api/rights.js";
@@ -15,6 +14,7 @@ import { Button, CopyButton } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote } from "../../ui/field.js";
+import { MemberName } from "../../ui/member-name.js";
 import { Time } from "../../ui/time.js";
 import { say } from "../../ui/toasts.js";
 import { type EndChoice, EndField, endOf } from "./end-field.js";
@@ -45,7 +45,9 @@ export function BindingDialog({ binding, rights, onClose }: BindingDialogProps) 
     <Dialog title="A member" onClose={onClose}>
       <dl className="facts">
         <dt>Who</dt>
-        <dd className="foreign">{nameOf(binding)}</dd>
+        <dd>
+          <MemberName binding={binding} />
+        </dd>
         <dt>Role</dt>
         <dd className="foreign">{role?.name}</dd>
         <dt>In</dt>
@@ -110,7 +112,7 @@ function EndDialog({ binding, onClose }: { readonly binding: RoleBinding; readon
     if (end !== undefined) request.endTime = timestampFromDate(end);
     const changed = await setEnd.mutateAsync(request).catch(() => undefined);
     if (changed === undefined) return;
-    say(`When the role of ${nameOf(binding)} ends was changed.`);
+    say("When the role ends was changed.");
     await refresh();
     onClose();
   }

@@ -3,10 +3,10 @@ import { useQuery } from "@connectrpc/connect-query";
 import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
-import { nameOf } from "../../api/bindings.js";
 import { type Ends, useEnds } from "../../api/ends.js";
 import { lineageOf, parentOf } from "../../api/uids.js";
 import { Button } from "../../ui/button.js";
+import { MemberName, useMemberName } from "../../ui/member-name.js";
 import { Empty, Failed } from "../../ui/page.js";
 import { type Column, PagedTable } from "../../ui/paged-table.js";
 import { Time } from "../../ui/time.js";
@@ -47,7 +47,11 @@ export function Members({ group: { uid }, rights }: GroupPartProps) {
       isUntitled: true,
       cell: (binding) => (
         <Button look="quiet" isSmall onClick={() => setOpen({ kind: "binding", binding })}>
-          Details<span className="visually-hidden"> of {nameOf(binding)}</span>
+          Details
+          <span className="visually-hidden">
+            {" "}
+            of <MemberName binding={binding} />
+          </span>
         </Button>
       ),
     },
@@ -125,15 +129,28 @@ function choiceColumn(chosen: ReadonlyMap<string, RoleBinding>, toggle: (binding
     isUntitled: true,
     cell: (binding: RoleBinding) =>
       binding.managedByUidp === "" && (
-        <input
-          type="checkbox"
-          className="row-choice"
-          aria-label={`Choose ${nameOf(binding)}`}
-          checked={chosen.has(binding.uid)}
-          onChange={() => toggle(binding)}
-        />
+        <Choice binding={binding} isChosen={chosen.has(binding.uid)} onChange={() => toggle(binding)} />
       ),
   };
+}
+
+interface ChoiceProps {
+  readonly binding: RoleBinding;
+  readonly isChosen: boolean;
+  readonly onChange: () => void;
+}
+
+function Choice({ binding, isChosen, onChange }: ChoiceProps) {
+  const name = useMemberName(binding);
+  return (
+    <input
+      type="checkbox"
+      className="row-choice"
+      aria-label={`Choose ${name}`}
+      checked={isChosen}
+      onChange={onChange}
+    />
+  );
 }
 
 function bindingColumns({ endOf, isWhole }: Ends): Column<RoleBinding>[] {
@@ -146,7 +163,7 @@ function bindingColumns({ endOf, isWhole }: Ends): Column<RoleBinding>[] {
         return (
           <>
             <Link href={`/identities/${identity.uid}`} className="foreign">
-              {nameOf(binding)}
+              <MemberName binding={binding} />
             </Link>
             {identity.email !== "" && identity.name !== "" && identity.name !== identity.email && (
               <div className="soft foreign">{identity.name}</div>
@@ -190,7 +207,7 @@ function Inherited({ group }: { readonly group: string }) {
         {data.roleBindings.map((binding) => (
           <li key={binding.uid}>
             <Link href={`/identities/${binding.identity?.uid}`} className="foreign">
-              {nameOf(binding)}
+              <MemberName binding={binding} />
             </Link>{" "}
             <span className="soft foreign">{binding.role?.name}</span>
           </li>

@@ -3,13 +3,13 @@ import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
-import { nameOf } from "../../api/bindings.js";
 import { readProblem } from "../../api/errors.js";
 import { refresh } from "../../api/transport.js";
 import { useCaller } from "../../session/use-session.js";
 import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
+import { MemberName } from "../../ui/member-name.js";
 import { say } from "../../ui/toasts.js";
 
 interface RevokeDialogProps {
@@ -54,8 +54,8 @@ export function RevokeDialog({ bindings, onClose, onRevoked }: RevokeDialogProps
       <ul>
         {asked.map((binding) => (
           <li key={binding.uid}>
-            <span className="foreign">{nameOf(binding)}</span> is <span className="foreign">{binding.role?.name}</span>{" "}
-            in <span className="foreign">{binding.group?.name}</span>
+            <MemberName binding={binding} /> is <span className="foreign">{binding.role?.name}</span> in{" "}
+            <span className="foreign">{binding.group?.name}</span>
             {failed.has(binding.uid) && (
               <p className="note wrong" role="alert">
                 {failed.get(binding.uid)}

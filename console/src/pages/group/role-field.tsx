@@ -27,7 +27,7 @@ export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
   const usable = data.roles
     .filter(({ uid }) => !uid.includes("/") || isWithin(group, parentOf(uid)))
     .sort((one, other) => rankOf(one) - rankOf(other));
-  const shown = usable.filter((role) => matches(role, filter));
+  const shown = usable.filter((role) => role.uid === chosen || matches(role, filter));
   const role = usable.find(({ uid }) => uid === chosen);
   return (
     <fieldset aria-describedby={wrong === undefined ? undefined : `${id}-wrong`}>

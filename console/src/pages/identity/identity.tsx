@@ -2,11 +2,11 @@
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { Link } from "wouter";
+import { AccessService, FoundKind } from "#gen/arbor/access/v1/access_pb.js";
 import { TokensService } from "#gen/arbor/tokens/v1/tokens_pb.js";
 import { TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
 import { IdentitiesService, type Identity } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
-import { nameOf } from "../../api/bindings.js";
 import { readProblem } from "../../api/errors.js";
 import { type Rights, useRights } from "../../api/rights.js";
 import { parentOf } from "../../api/uids.js";
@@ -35,7 +35,8 @@ interface IdentityPartProps {
 function PersonPage({ uid, rights }: IdentityPartProps) {
   const { data } = useQuery(RoleBindingsService.method.listRoleBindings, { identity: uid, pageSize: 1 });
   const [first] = data?.roleBindings ?? [];
-  const title = first === undefined ? "A person" : nameOf(first);
+  const [found] = useQuery(AccessService.method.find, { query: uid, kind: FoundKind.IDENTITY }).data?.resources ?? [];
+  const title = found?.detail || found?.name || "A person";
   return (
     <Page title={title} badges={<span className="badge">person</span>} lead={<Uid uid={uid} />}>
       {first?.identity?.issuer !== undefined && first.identity.issuer !== "" && (
