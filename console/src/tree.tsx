@@ -82,8 +82,9 @@ function useOpened(uid: string, collection: treeView.Api["collection"], api: tre
   // biome-ignore lint/correctness/useExhaustiveDependencies: it goes on when children have arrived.
   useEffect(() => {
     pending.current = pending.current.filter((one) => !api.expandedValue.includes(one));
-    const [next] = pending.current;
-    if (next !== undefined && collection.findNode(next) !== null) api.expand([next]);
+    // Groups above those that the viewer sees are not in the tree.
+    const next = pending.current.find((one) => collection.findNode(one));
+    if (next !== undefined) api.expand([next]);
   }, [uid, collection, api.expandedValue.length]);
 }
 

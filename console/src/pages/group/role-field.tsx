@@ -73,9 +73,14 @@ function rankOf({ uid, name }: Role): number {
   return uid.includes("/") ? COMMON.length : common >= 0 ? common : COMMON.length + 1;
 }
 
-// Every word must be in the name or in a capability.
+// Every word must be in the name, or begin a capability or a part of one: `groups.create` is not meant by who may create
+// `libraries.request_groups`.
 function matches({ name, capabilities }: Role, filter: string): boolean {
-  const texts = [name.toLowerCase(), ...listCapabilityNames(capabilities)];
+  const names = listCapabilityNames(capabilities);
   const words = filter.toLowerCase().split(/\s+/);
-  return words.every((word) => texts.some((text) => text.includes(word)));
+  return words.every(
+    (word) =>
+      name.toLowerCase().includes(word) ||
+      names.some((one) => one.startsWith(word) || one.split(".").some((part) => part.startsWith(word))),
+  );
 }
