@@ -71,10 +71,10 @@ export function FindDialog({ onClose }: { readonly onClose: () => void }) {
         ))}
       </div>
       <p className="soft" role="status">
-        {query !== "" && data !== undefined && found.length === 0 && "Nothing that you may see fits."}
-        {hasMore && found.length > 0 && (
+        {query !== "" && data !== undefined && found.length === 0 && !hasMore && "Nothing that you may see fits."}
+        {query !== "" && hasMore && (
           <Link href={`/find?q=${encodeURIComponent(query)}`} onClick={onClose}>
-            All that was found
+            {found.length === 0 ? "Nothing yet: go on with the search" : "All that was found"}
           </Link>
         )}
       </p>

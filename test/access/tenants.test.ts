@@ -11,7 +11,7 @@ import { type ListRolesResponse, RolesService } from "#gen/chainguard/platform/i
 import { formatCapabilityNames } from "../../src/iam/roles/capability-names.js";
 import { Caller } from "../../src/pipeline/auth/caller.js";
 import { UnaryCall } from "../../src/pipeline/call.js";
-import { AccessQuestions } from "../../src/store/iam/access-questions.js";
+import { AccessQuestions, type PersonKey } from "../../src/store/iam/access-questions.js";
 import { isCampaign } from "../support/scale.js";
 import type { OpenedPlatform } from "./platform.js";
 import { a, b, type CallerName, callers, openTenants, people, stranger } from "./tenants-world.js";
@@ -254,6 +254,9 @@ describe("control: a difference is found", () => {
     const readers = ["findBindingsAt", "findBindingsBelow", "findBindingsOfGroup"] as const;
     const joined = [
       mock.method(AccessQuestions.prototype, "hasJoinedBelow", async () => true),
+      mock.method(AccessQuestions.prototype, "findJoined", async function all(this: AccessQuestions, by: PersonKey) {
+        return "uid" in by ? [...(await this.findIdentities([by.uid])).values()] : [];
+      }),
       ...readers.map((name) => {
         const read = AccessQuestions.prototype[name] as (...args: never[]) => Promise<object[]>;
         return mock.method(AccessQuestions.prototype, name, async function all(

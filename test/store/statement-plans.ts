@@ -46,6 +46,8 @@ export async function useFamilies(store: Store): Promise<void> {
   await store.read(async (tx) => {
     await tx.access.findMappedGrants(ROOT, [ROOT]);
     await tx.accessQuestions.findBindingsAt(ROOT, [ROOT]);
+    for (const by of [{ uid: ROOT }, { email: "a@example.com" }])
+      for (const tops of [[ROOT], [ROOT, ROOT]]) await tx.accessQuestions.findJoined(by, tops, 1);
     await tx.table(advisoryKind).listEvents([ROOT]);
     for (const table of [tx.table(groupKind), tx.table(identityKind), tx.table(roleKind)])
       await table.findChildrenNamed(ROOT, "name", 1);

@@ -7,12 +7,13 @@ import type { Clock } from "../../kernel/time.js";
 import { lineageOf, rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type AuditEventRow, scopeOf } from "../../store/audit/events.js";
+import type { PersonKey } from "../../store/iam/access-questions.js";
 import type { IdentityRow } from "../../store/iam/identities.js";
 import type { HydratedBinding } from "../../store/iam/role-bindings.js";
 import { type RoleRow, roleKind } from "../../store/iam/roles.js";
-import type { ListFilter, ListPosition, Page } from "../../store/lists/query.js";
+import type { ListFilter } from "../../store/lists/query.js";
 import type { ListedRow } from "../../store/lists/resource.js";
-import { compareWords, type NameWord, splitName } from "../../store/name-words.js";
+import { type NameWord, splitName } from "../../store/name-words.js";
 import { tagKind } from "../../store/registry/tags.js";
 import { isPerson } from "../people/pending-bindings.js";
 import { isOperatorRole } from "../roles/builtin-roles.js";
@@ -31,7 +32,7 @@ import {
   tagList,
   toFound,
 } from "./found.js";
-import { findJoinBinding, isJoin } from "./holder.js";
+import { isJoin } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 
 export interface FindDeps {
@@ -78,10 +79,14 @@ const CHUNK = 256;
 const MAX_PLACES = 64;
 /** How many things of one name a path goes through. */
 const MAX_SAME_NAME = 16;
-/** How many of a kind the caller sees at most for all of them to be read. */
-const MAX_SMALL = 1_000;
-/** How many people of one address are looked at. */
+/** How many people of one address are found. */
 const MAX_SAME_EMAIL = 64;
+/** How many groups it costs as much to ask for bindings of a person as to look at a row. */
+const TOPS_PER_ROW = 16;
+/** The key of positions among rows, and not among words. */
+const IN_PARTS = "-";
+/** Comes before all uids. */
+const FIRST = "0";
 /** The audit logs of how many organisations one call reads a slice of. */
 const MAX_LOGS = 8;
 
@@ -163,8 +168,7 @@ async function readByUid({ query, call, shown, eventIds }: Search, after: After,
     }
     const role = (await listBuiltinRoles(call)).find((one) => one.uid === uid);
     if (role) found.push(toFound(roleList, role, Match.UID));
-    const identities = await call.tx.accessQuestions.findIdentities([uid]);
-    found.push(...(await showPeople([...identities.values()], Match.UID, call, shown)));
+    if (isPerson(uid)) found.push(...(await findPeople({ uid }, Match.UID, 1, call, shown)));
   }
   const event = await findEvent(requestId, call, eventIds);
   if (event) found.push(describeEvent(event, Match.UID, eventIds));
@@ -179,14 +183,9 @@ async function findEvent(id: string | undefined, call: UnaryCall, eventIds: Even
 }
 
 // Lists show who people are where they have joined.
-async function showPeople(rows: readonly IdentityRow[], match: Match, { tx }: UnaryCall, shown: ShownLists) {
-  const tops = new Set(await shown.topsOf(bindingList));
-  const found: Found[] = [];
-  for (const row of rows) {
-    if (!isPerson(row.uid) || row.deleteTimeMs !== null) continue;
-    if ((await findJoinBinding(row.uid, tops, tx)) !== undefined) found.push(toPerson(row, match));
-  }
-  return found;
+async function findPeople(by: PersonKey, match: Match, limit: number, { tx }: UnaryCall, shown: ShownLists) {
+  const rows = await tx.accessQuestions.findJoined(by, await shown.topsOf(bindingList), limit);
+  return rows.map((row) => toPerson(row, match));
 }
 
 function toPerson({ uid, name, email }: Pick<IdentityRow, "uid" | "name" | "email">, match: Match): Found {
@@ -284,8 +283,7 @@ async function readByEmail({ query, call, shown }: Search, after: After, limit: 
 
 async function findByEmail({ text }: FindQuery, call: UnaryCall, shown: ShownLists): Promise<Found[]> {
   if (!text.includes("@")) return [];
-  const rows = await call.tx.accessQuestions.findByEmail(text, MAX_SAME_EMAIL);
-  return showPeople(rows, Match.EMAIL, call, shown);
+  return findPeople({ email: text }, Match.EMAIL, MAX_SAME_EMAIL, call, shown);
 }
 
 async function readByName(list: FoundList, { query, shown }: Search, after: After, limit: number) {
@@ -308,19 +306,32 @@ function matchesWords(words: readonly string[], ofName: readonly string[]): bool
   return words.every((word) => ofName.some((one) => one.startsWith(word)));
 }
 
+// Organisations that the caller sees as a whole are searched by words. Of the others, what the caller sees is read: their
+// words lead to what is hidden as well, and how far a page gets would show how much of that there is.
 async function readByWords(list: FoundList, search: Search, after: After, limit: number): Promise<PartFound> {
-  const { query, call, shown } = search;
-  const prefix = query.words.reduce((longest, word) => (word.length > longest.length ? word : longest), "");
-  const tops = await shown.topsOf(list);
-  const roots = [...new Set(tops.map(rootOf))];
-  // Who sees a small part of an organisation would pass over the words of all the rest.
-  if (
-    roots.length <= MAX_PLACES &&
-    tops.some((top) => !roots.includes(top)) &&
-    (await shown.count(list)) <= MAX_SMALL
-  ) {
-    return findInAll(list, search, { prefix, start: roots[0] ?? "" }, after, limit);
+  const tops = await search.shown.topsOf(list);
+  const isWhole = (top: string) => rootOf(top) === top;
+  const parts = tops.filter((top) => !isWhole(top));
+  const found: Found[] = [];
+  if (after?.key !== IN_PARTS) {
+    const some = await readWords(list, search, tops.filter(isWhole), after, limit);
+    if (some.next !== undefined || parts.length === 0) return some;
+    found.push(...some.found);
   }
+  const last = after?.key === IN_PARTS ? after.uid : undefined;
+  const rest = await readRows(list, search, parts, last, limit - found.length);
+  return { found: [...found, ...rest.found], next: rest.next };
+}
+
+async function readWords(
+  list: FoundList,
+  search: Search,
+  roots: readonly string[],
+  after: After,
+  limit: number,
+): Promise<PartFound> {
+  const { query, call, shown } = search;
+  const prefix = findPrefix(query);
   let [start = "", word = ""] = after?.key.split(" ") ?? [];
   let last: NameWord | undefined = after && word !== "" ? { word, uid: after.uid } : undefined;
   const found: Found[] = [];
@@ -349,6 +360,10 @@ async function readByWords(list: FoundList, search: Search, after: After, limit:
   }
 }
 
+function findPrefix({ words }: FindQuery): string {
+  return words.reduce((longest, word) => (word.length > longest.length ? word : longest), "");
+}
+
 /** The word by which a name is found; undefined where it does not match, or is the whole text, which was found before. */
 function findWord(name: string, prefix: string, { text, words }: FindQuery): string | undefined {
   const ofName = splitName(name);
@@ -357,31 +372,31 @@ function findWord(name: string, prefix: string, { text, words }: FindQuery): str
   return ofName.filter((word) => word.startsWith(prefix)).sort()[0];
 }
 
-// Reads all that the caller sees of a kind, in the order in which words are read.
-async function findInAll(
+async function readRows(
   list: FoundList,
-  { query, shown }: Search,
-  { prefix, start }: { readonly prefix: string; readonly start: string },
-  after: After,
+  search: Search,
+  parts: readonly string[],
+  after: string | undefined,
   limit: number,
 ): Promise<PartFound> {
-  const matching: (NameWord & { readonly row: ListedRow })[] = [];
-  for (let last: ListPosition | undefined; ; ) {
-    const { rows, next }: Page<ListedRow> = await shown.read(list, {}, CHUNK, last);
+  const { query, shown } = search;
+  const prefix = findPrefix(query);
+  const found: Found[] = [];
+  let last = after;
+  const goOn = () => ({ found, next: { key: IN_PARTS, uid: last ?? FIRST } });
+  for (;;) {
+    if (search.budget <= 0) return goOn();
+    const position = last === undefined ? undefined : { key: last, uid: last };
+    const { rows, next } = await shown.readBelow(list, parts, {}, CHUNK, position);
+    search.budget -= rows.length + 1;
     for (const row of rows) {
-      const word = findWord(list.nameOf(row), prefix, query);
-      if (word !== undefined) matching.push({ word, uid: row.uid, row });
+      if (found.length === limit) return goOn();
+      last = row.uid;
+      if (findWord(list.nameOf(row), prefix, query) !== undefined) found.push(toFound(list, row, Match.WORDS));
     }
-    if (next === undefined) break;
-    last = next;
+    if (next === undefined) return { found, next: undefined };
+    last = next.uid;
   }
-  const from: NameWord = { word: after?.key.split(" ")[1] ?? "", uid: after?.uid ?? "" };
-  const rest = matching.filter((one) => compareWords(one, from) > 0).sort(compareWords);
-  const last = rest[limit - 1];
-  return {
-    found: rest.slice(0, limit).map(({ row }) => toFound(list, row, Match.WORDS)),
-    next: rest.length > limit && last ? { key: `${start} ${last.word}`, uid: last.uid } : undefined,
-  };
 }
 
 // They are few, and shown to everybody.
@@ -411,11 +426,11 @@ async function readPeople(search: Search, after: After, limit: number): Promise<
   const { query, call, shown } = search;
   const found: Found[] = [];
   if ((await findByEmail(query, call, shown)).length > 0) return { found, next: undefined };
-  const tops = new Set(await shown.topsOf(bindingList));
+  const tops = await shown.topsOf(bindingList);
   const seen = new Set<string>();
   let last = after?.uid;
   for (;;) {
-    if (search.budget <= 0) return { found, next: { key: "", uid: last ?? "0" } };
+    if (search.budget <= 0) return { found, next: { key: "", uid: last ?? FIRST } };
     const { rows, next } = await shown.read(
       bindingList,
       {},
@@ -424,14 +439,15 @@ async function readPeople(search: Search, after: After, limit: number): Promise<
     );
     search.budget -= CHUNK;
     for (const row of rows as HydratedBinding[]) {
-      if (found.length === limit) return { found, next: { key: "", uid: last ?? "0" } };
+      if (found.length === limit || search.budget <= 0) return { found, next: { key: "", uid: last ?? FIRST } };
       last = row.uid;
       if (seen.has(row.identityUid) || !isJoin(row) || !isPerson(row.identityUid)) continue;
       const match = matchPerson(row, query);
       if (match === undefined) continue;
       seen.add(row.identityUid);
       // A person with several bindings is found by the first one.
-      if ((await findJoinBinding(row.identityUid, tops, call.tx)) !== row.uid) continue;
+      search.budget -= tops.length / TOPS_PER_ROW;
+      if (await call.tx.accessQuestions.hasJoinedBefore(row.identityUid, tops, row.uid)) continue;
       found.push(
         toPerson({ uid: row.identityUid, name: row.identityName ?? "", email: row.identityEmail ?? "" }, match),
       );
@@ -457,7 +473,7 @@ async function readByRequest(search: Search, after: After, limit: number): Promi
   const roots = [...new Set(tops.map(rootOf))].filter((root) => root >= start);
   const found: Found[] = [];
   for (const [i, rootUid] of roots.entries()) {
-    if (i === MAX_LOGS || found.length === limit) return { found, next: { key: rootUid, uid: "0" } };
+    if (i === MAX_LOGS || found.length === limit) return { found, next: { key: rootUid, uid: FIRST } };
     const page = await call.tx.auditEvents.list({
       ...{ rootUid, by: undefined, startMs: 0, endMs: Number.MAX_SAFE_INTEGER, descending: true },
       after: rootUid === start && timeMs !== "" ? { timeMs: Number(timeMs), id: Number(after?.uid) } : undefined,

@@ -173,16 +173,19 @@ export class ShownLists {
 
   /** Those of a list that pass the filter, in the order of uids. */
   async read(list: FoundList, filter: ListFilter, limit: number, after?: ListPosition): Promise<Page<ListedRow>> {
-    const visible = await this.topsOf(list);
-    if (visible.length === 0) return { rows: [], next: undefined, total: 0 };
-    return list.list(this.#call.tx, buildQuery(visible, filter, limit, after));
+    return this.readBelow(list, await this.topsOf(list), filter, limit, after);
   }
 
-  /** How many a list has. */
-  async count(list: FoundList): Promise<number> {
-    const visible = await this.topsOf(list);
-    if (visible.length === 0) return 0;
-    return (await list.list(this.#call.tx, { ...buildQuery(visible, {}, 1), uncounted: false })).total;
+  /** As {@link read}, at and below some of the groups that {@link topsOf} has. */
+  async readBelow(
+    list: FoundList,
+    tops: readonly string[],
+    filter: ListFilter,
+    limit: number,
+    after?: ListPosition,
+  ): Promise<Page<ListedRow>> {
+    if (tops.length === 0) return { rows: [], next: undefined, total: 0 };
+    return list.list(this.#call.tx, buildQuery(tops, filter, limit, after));
   }
 
   /** Those of a list that have one of the uids, by uid. */

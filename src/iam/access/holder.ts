@@ -2,7 +2,6 @@
 // the bindings that lists show, and the decision is made with those alone, by the code that authorizes calls.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { Principal } from "../../kernel/principal.js";
-import { lineageOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
 import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
@@ -132,28 +131,6 @@ export async function buildHolder(
 /** Whether the person joined by this binding, so that lists of bindings show who they are. */
 export function isJoin({ automatic, accepted }: BindingRow): boolean {
   return automatic || accepted;
-}
-
-const BINDINGS_AT_ONCE = 256;
-
-/**
- * Finds the binding with the lowest uid by which lists show the caller who a person is; undefined where none does.
- *
- * @param tops the highest groups whose bindings the caller sees
- */
-export async function findJoinBinding(
-  identityUid: string,
-  tops: ReadonlySet<string>,
-  { accessQuestions }: Tx,
-): Promise<string | undefined> {
-  const seen: string[] = [];
-  for (let after: BindingRow | undefined; ; ) {
-    const rows = await accessQuestions.findBindingsBelow(identityUid, "", after, BINDINGS_AT_ONCE);
-    const shown = rows.filter((row) => isJoin(row) && lineageOf(row.groupUid).some((uid) => tops.has(uid)));
-    for (const { uid } of shown) seen.push(uid);
-    if (rows.length < BINDINGS_AT_ONCE) return seen.sort()[0];
-    after = rows.at(-1);
-  }
 }
 
 function isMarked(row: IdentityRow | undefined): boolean {

@@ -1,7 +1,7 @@
 // The store of questions about rights (iam/access): the bindings of an identity, of a group, and the rules of an
 // organisation that let further people. Lists are read by statements of at most `limit` rows in the order of an index, and other
 // calls run between them. The bindings of one identity at a resource and above it are read at once, as calls are authorized.
-import { and, asc, eq, gt, inArray, lt, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { ListedKind, ListedRow } from "../lists/resource.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns } from "../rows.js";
@@ -130,14 +130,47 @@ const mappingsBelow = statement<{ after: string; end: string; limit: number }, G
     .limit(rowLimit("limit"));
 });
 
-// A condition on all of the index, which has those with an address alone.
-const withEmail = statement<{ email: string; limit: number }, IdentityRow>((q, { identities }) =>
-  q
-    .select(ownColumns(identities))
-    .from(identities)
-    .where(and(buildEquals(identities, "email"), sql`${identities.email} <> ''`))
-    .orderBy(asc(identities.uid))
-    .limit(rowLimit("limit")),
+/** What a person is looked up by. */
+export type PersonKey = { readonly uid: string } | { readonly email: string };
+
+/** How many groups one statement asks about. */
+const MAX_TOPS = 64;
+
+// Whether a person has joined below a group, by a binding with a lower uid than another. As a value and not by `exists`, for
+// which PostgreSQL may choose to read all bindings of the group.
+const hasJoined = (t: Tables, i: number): SQL => {
+  const { uid, identityUid, groupUid, automatic, accepted } = t.roleBindings;
+  return sql`(select ${uid} from ${t.roleBindings} where ${identityUid} = ${t.identities.uid}
+    and ${groupUid} >= ${value(`top${i}`)} and ${groupUid} < ${value(`end${i}`)} and ${uid} < ${value("before")}
+    and (${eq(automatic, true)} or ${eq(accepted, true)}) and ${isLive(t.roleBindings)} limit 1) is not null`;
+};
+
+interface JoinedShape {
+  readonly by: "uid" | "email";
+  readonly size: number;
+}
+
+// The people who have joined below some groups. Both conditions are in one statement, so that people who have joined elsewhere
+// take as long as those who do not exist. The one on addresses is that of the index, which has those with an address alone.
+const joinedBelowSome = statementFamily<JoinedShape, Now & Record<string, string | number>, IdentityRow>(
+  ({ by, size }) => `${by} ${size}`,
+  ({ by, size }) =>
+    (q, t) => {
+      const { uid, email, deleteTimeMs } = t.identities;
+      return q
+        .select(ownColumns(t.identities))
+        .from(t.identities)
+        .where(
+          and(
+            buildEquals(t.identities, by),
+            by === "email" ? sql`${email} <> ''` : undefined,
+            isNull(deleteTimeMs),
+            or(...Array.from({ length: size }, (_, i) => hasJoined(t, i))),
+          ),
+        )
+        .orderBy(asc(uid))
+        .limit(rowLimit("limit"));
+    },
 );
 
 type InGroup = { groupUid: string; after: string; limit: number };
@@ -160,8 +193,10 @@ const invitesIn = statement<InGroup, GroupInviteRow>((q, { groupInvites }) =>
     .limit(rowLimit("limit")),
 );
 
+/** Greater than all uids. */
+const END = "g";
 /** Greater than the uid of a group and of everything below it, or where it is empty than all: uids are hex digits and slashes. */
-const endOf = (groupUid: string) => (groupUid === "" ? "g" : `${groupUid}0`);
+const endOf = (groupUid: string) => (groupUid === "" ? END : `${groupUid}0`);
 
 export class AccessQuestions extends TransactionPart {
   /** The bindings of an identity at `groupUids`, in the order of groups and roles. */
@@ -214,9 +249,31 @@ export class AccessQuestions extends TransactionPart {
     return new Map((await this.#byUids<IdentityRow>(identityKind, uids)).map((row) => [row.uid, row]));
   }
 
-  /** The identities with a confirmed address, in the order of uids; also those that are being deleted. */
-  findByEmail(email: string, limit: number): Promise<IdentityRow[]> {
-    return this.#slice(withEmail, { email, limit });
+  /**
+   * The people with a uid or a confirmed address who have joined below one of some groups, in the order of uids.
+   *
+   * @param tops in the order of uids, none below another
+   * @param before the uid of a binding: only those count by which people joined that have lower ones
+   */
+  async findJoined(by: PersonKey, tops: readonly string[], limit: number, before = END): Promise<IdentityRow[]> {
+    const found = new Map<string, IdentityRow>();
+    const now = this.tx.clockMs();
+    for (let from = 0; from < tops.length; from += MAX_TOPS) {
+      const chunk = tops.slice(from, from + MAX_TOPS);
+      const { size, params } = padParams("top", chunk);
+      const ends = padParams("end", chunk.map(endOf)).params;
+      const statement = joinedBelowSome({ by: "uid" in by ? "uid" : "email", size });
+      const rows = await this.#slice(statement, { ...by, ...params, ...ends, before, limit, now });
+      for (const row of rows) found.set(row.uid, row);
+      if ("uid" in by && found.size > 0) break;
+    }
+    return [...found.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1)).slice(0, limit);
+  }
+
+  /** Whether a person has joined below one of some groups by a binding with a lower uid than that of another one. */
+  async hasJoinedBefore(identityUid: string, tops: readonly string[], bindingUid: string): Promise<boolean> {
+    const lower = tops.filter((top) => top < bindingUid);
+    return (await this.findJoined({ uid: identityUid }, lower, 1, bindingUid)).length > 0;
   }
 
   /** Those of the roles that exist, by uid. */

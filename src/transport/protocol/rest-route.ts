@@ -23,6 +23,12 @@ export interface RawBody extends EncodedResponse {
   readonly body: Uint8Array;
 }
 
+/**
+ * The fields of a response with bytes of some type, unless the handler sets them. The console and its session belong to the
+ * same origin, so what a browser shows of the bytes must not: it has an origin of its own, and runs no scripts.
+ */
+export const RAW_FIELDS = { "content-security-policy": "sandbox" };
+
 /** Encodes one message of a response, which may have several. */
 export type MessageEncode =
   | { readonly kind: "json"; readonly textOf: (response: object) => string }

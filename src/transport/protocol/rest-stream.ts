@@ -2,10 +2,12 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { prefersEvents } from "../http/content-negotiation.js";
 import type { Request } from "../http/request.js";
-import type { MessageEncode } from "./rest-route.js";
+import { type MessageEncode, RAW_FIELDS } from "./rest-route.js";
 
 /** The form of a stream. */
 export interface StreamFormat {
+  /** Further fields of the response, unless the handler sets them. */
+  readonly fields?: Readonly<Record<string, string>>;
   /** The type of the response, by its first message; undefined for a stream without one. */
   typeOf(first: object | undefined): string;
   frame(message: object): string | Uint8Array;
@@ -19,6 +21,7 @@ export interface StreamFormat {
 export function streamFormatOf({ fields }: Request, encode: MessageEncode): StreamFormat {
   if (encode.kind === "raw") {
     return {
+      fields: RAW_FIELDS,
       typeOf: (first) => encode.bodyOf(first ?? {}).contentType,
       frame: (message) => encode.bodyOf(message).body,
       failure: () => "",
@@ -62,6 +65,7 @@ export async function sendStream(
     let frame = next.done === true ? "" : format.frame(next.value);
     if (request.isGone) return;
     const fields = {
+      ...format.fields,
       ...headersOf(),
       "content-type": format.typeOf(next.done === true ? undefined : next.value),
       "x-content-type-options": "nosniff",

@@ -14,7 +14,7 @@ import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send
 import { type Failure, statusFieldsOf } from "./failure.js";
 import type { Decode, Protocol } from "./protocol.js";
 import { restMetadataOf, restTimeoutOf } from "./rest-fields.js";
-import type { ReadBody, RestRoute } from "./rest-route.js";
+import { RAW_FIELDS, type ReadBody, type RestRoute } from "./rest-route.js";
 import { sendStream, streamFormatOf } from "./rest-stream.js";
 
 const JSON_TYPE = "application/json";
@@ -109,7 +109,7 @@ export class Rest extends RestForm implements Protocol {
 
   answer(request: Request, call: CallContext, _entry: UnaryEntry, response: object): void | Promise<void> {
     const { contentType, body } = this.#route.encode(response);
-    const headers = headersOf(call);
+    const headers = typeof body === "string" ? headersOf(call) : { ...RAW_FIELDS, ...headersOf(call) };
     if (!isLarge(body)) {
       send(request, 200, headers, contentType, body);
       return;

@@ -23,7 +23,7 @@ const rows: readonly ExchangeRow[] = [
     path: "/feature/v1/things/a/b",
     status: 200,
     text: "",
-    has: { "content-type": "application/json", "content-length": "127" },
+    has: { "content-type": "application/json", "content-length": "127", "content-security-policy": undefined },
     reason: "HEAD is GET without the body",
   },
   {
@@ -86,7 +86,7 @@ const rows: readonly ExchangeRow[] = [
     path: "/feature/v1/files/a",
     status: 200,
     text: Buffer.from([0x89, 0x50, 0x00]).toString(),
-    has: { "content-type": "image/png", "content-length": "3", "x-content-type-options": "nosniff" },
+    has: { "content-type": "image/png", "x-content-type-options": "nosniff", "content-security-policy": "sandbox" },
     reason: "raw bytes out",
   },
   {

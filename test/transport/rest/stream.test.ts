@@ -106,8 +106,20 @@ for (const protocol of ["h1", "h2"] as const) {
       assert.deepEqual([got.status, got.headers["content-type"], got.text()], [200, type, text]);
       assert.equal(got.headers["content-length"], undefined);
       assert.equal(got.headers["x-content-type-options"], "nosniff");
+      assert.equal(got.headers["content-security-policy"], made === file ? "sandbox" : undefined);
     });
   }
+
+  test(`${protocol}: a handler chooses the policy of its file`, async () => {
+    const policy = "default-src 'none'";
+    watch = async function* (request, call) {
+      call.responseHeader.set("content-security-policy", policy);
+      yield* file(request);
+    };
+    const got = await open({ path: "/feature/v1/exports/a?count=1" });
+    assert.equal(got.headers["content-security-policy"], policy);
+    await got.end;
+  });
 
   test(`${protocol}: an error before the first answer is answered like any other`, async () => {
     watch = () => {

@@ -1591,8 +1591,9 @@ export declare const AccessService: GenService<{
    * - the id of a request, of 32 hex digits or a UUID, for the audit log.
    *
    * Exact matches come first, then the kinds in the order of their numbers, each
-   * in the order of the words that match. A page may have fewer entries than were
-   * asked for, also none, although another page follows.
+   * in the order of the words that match, and last, in the order of uids, what is
+   * in organisations of which the caller sees a part. A page may have fewer entries
+   * than were asked for, also none, although another page follows.
    *
    * @generated from rpc arbor.access.v1.AccessService.Find
    */
