@@ -2,7 +2,7 @@ import { type ComponentType, lazy, Suspense } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { JoinPage } from "./pages/join.js";
 import { SignInPage, UnreachablePage } from "./pages/sign-in.js";
-import { useSession } from "./session/use-session.js";
+import { useCaller, useSession } from "./session/use-session.js";
 import { Shell } from "./shell.js";
 import { ErrorBoundary } from "./ui/error-boundary.js";
 import { Loading, Page } from "./ui/page.js";
@@ -21,6 +21,7 @@ const views: readonly (readonly [path: string, view: ComponentType<{ readonly ui
 
 export function App() {
   const state = useSession();
+  const subject = useCaller();
   if (state.kind === "unreachable") return <UnreachablePage problem={state.problem} />;
   return (
     <Switch>
@@ -28,7 +29,8 @@ export function App() {
       <Route path="/join">
         <JoinPage />
       </Route>
-      <Route>{state.kind === "signed-out" ? <SignInPage state={state} /> : <SignedIn />}</Route>
+      {/* Another person may sign in in another tab: nothing of the first stays. */}
+      <Route>{state.kind === "signed-out" ? <SignInPage state={state} /> : <SignedIn key={subject} />}</Route>
     </Switch>
   );
 }

@@ -39,6 +39,15 @@ export const queries = new QueryClient({
   },
 });
 
+// What one person was shown is not shown to the next. This listener is there before any view.
+let person = "";
+session.subscribe(() => {
+  const { state } = session;
+  const next = state.kind === "signed-in" ? state.subject : person;
+  if (next !== person) queries.clear();
+  person = next;
+});
+
 /** Whether the same call may succeed a moment later. */
 function mayPass(error: unknown): boolean {
   const { code } = ConnectError.from(error);

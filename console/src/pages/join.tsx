@@ -1,5 +1,5 @@
 // Accepts an invite. The decision itself is made on the page of the login, which shows who invites whom into what.
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { readInviteCode } from "../api/invites.js";
 import { beginLogin } from "../session/login.js";
 import { Button } from "../ui/button.js";
@@ -10,7 +10,9 @@ export function JoinPage() {
   const [code, setCode] = useState(() => readInviteCode(location.hash));
   const [wrong, setWrong] = useState<string>();
   const [isBusy, setBusy] = useState(false);
-  const isLink = location.hash.length > 1;
+  const [isLink] = useState(() => location.hash.length > 1);
+  // The code stays neither in the address nor in the history.
+  useEffect(() => history.replaceState(null, "", location.pathname), []);
 
   function join(event: FormEvent): void {
     event.preventDefault();

@@ -13,6 +13,7 @@ import { invalidArgument, noSession } from "../../kernel/errors.js";
 import { isJsonObject } from "../../kernel/strict-json.js";
 import { CONSOLE_SESSION_PATH, type WebRequest, type WebResponse, type WebRoute } from "../../kernel/web.js";
 import type { Tx } from "../../store/transaction.js";
+import { findBrowser } from "../oauth/browser.js";
 import { buildTokenGrant } from "../oauth/complete-login.js";
 import type { LoginContext } from "../oauth/context.js";
 import { matchesChallenge } from "../oauth/pkce.js";
@@ -37,29 +38,42 @@ type SessionRequest =
   | { readonly kind: "renewal" }
   | { readonly kind: "end" };
 
+/** What a sign-in proves its code with. */
+interface Proof {
+  readonly verifier: string;
+  readonly key: string;
+  /** The hash of the browser's cookie of logins. */
+  readonly browser: string | undefined;
+}
+
 /** Creates the route. */
 export function createSessionRoute(context: LoginContext): WebRoute {
   const { store, tickets, tokens, clock, origin, secure, failureNews: news } = context;
   const sessions = createConsoleSessions(context);
   const throttle = createFailureThrottle(FAILURES, { news, kind: "console session" });
 
-  async function signIn(code: string, verifier: string, key: string): Promise<WebResponse> {
+  async function signIn(request: WebRequest, code: string, verifier: string, key: string): Promise<WebResponse> {
     // Whoever sends any code causes no write.
     const isKnown = (await store.read((tx) => tickets.find(tx, "code", code, clock()))) !== undefined;
-    const begun = isKnown ? await store.write((tx) => redeem(tx, code, verifier, key)) : undefined;
+    const browser = findBrowser(request, secure)?.hash;
+    const begun = isKnown ? await store.write((tx) => redeem(tx, code, { verifier, key, browser })) : undefined;
     if (begun === undefined) throw noSession();
     const { session, secret } = begun;
     const lifeMs = session.idpId === undefined ? MAX_LOGIN_MS : session.expireTimeMs - clock();
     return respond(session, { "set-cookie": formatCookie(secret, Math.ceil(lifeMs / 1000), secure) });
   }
 
-  async function redeem(tx: Tx, code: string, verifier: string, key: string): Promise<NewSession | undefined> {
+  async function redeem(tx: Tx, code: string, proof: Proof): Promise<NewSession | undefined> {
+    const { verifier, key, browser } = proof;
     const nowMs = clock();
     const issued = await tickets.find(tx, "code", code, nowMs);
     if (issued === undefined) return undefined;
     if (issued.used) return repeat(tx, issued, { code, verifier, key, nowMs });
     const { clientId, challenge, login } = issued;
-    const isValid = clientId === CONSOLE_CLIENT_ID && matchesChallenge(verifier, challenge);
+    // A page of another site may begin a login with a challenge whose verifier it knows. The browser of that login alone can
+    // redeem its code.
+    const isOwn = browser !== undefined && issued.browser === browser;
+    const isValid = clientId === CONSOLE_CLIENT_ID && isOwn && matchesChallenge(verifier, challenge);
     if (!isValid || !(await isLoginValid(tx, login.identityUid, login))) {
       await tickets.delete(tx, code);
       return undefined;
@@ -124,7 +138,7 @@ export function createSessionRoute(context: LoginContext): WebRoute {
     const claimant = { remoteAddress: request.remoteAddress, name: hashKey(key) };
     switch (asked.kind) {
       case "sign-in":
-        return throttle.run(claimant, () => signIn(asked.code, asked.codeVerifier, key));
+        return throttle.run(claimant, () => signIn(request, asked.code, asked.codeVerifier, key));
       case "renewal":
         return throttle.run(claimant, () => renew(secrets, key));
       case "end":

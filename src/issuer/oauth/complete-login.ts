@@ -158,7 +158,7 @@ async function deliverOutcome(
     case "code": {
       const code = createSecret();
       const { clientId, redirectUri } = to;
-      const issued = { used: false, clientId, redirectUri, challenge, login: known, idToken } as const;
+      const issued = { used: false, clientId, redirectUri, challenge, login: known, idToken, browser } as const;
       await tickets.put(tx, "code", code, issued, nowMs + CODE_MS);
       return redirectToClient(context, to, { code });
     }

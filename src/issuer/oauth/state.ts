@@ -127,6 +127,8 @@ export type IssuedCode =
       readonly challenge: string;
       readonly login: SignedInFor;
       readonly idToken?: LoginRequest["idToken"];
+      /** The hash of the cookie of the browser that logged in; absent where a version before stored it. */
+      readonly browser?: string | undefined;
     }
   /** A redeemed code. If it is used again, its login ends. */
   | {

@@ -203,6 +203,28 @@ test("a draft is not shown to another person who signs in in the same tab", asyn
   await context.close();
 });
 
+test("another person signs in in another tab: nothing of the first stays in this one", async () => {
+  const person = await world.person();
+  const { page, context } = person;
+  await world.signIn(person, ada);
+  await page.goto(`/console/groups/${organisation}`);
+  await page.getByRole("button", { name: "Grant a role" }).click();
+  await page.getByRole("heading", { name: "Grant a role" }).waitFor();
+  // A second tab takes the place of the session, as somebody else.
+  const second = await context.newPage();
+  world.provider.account = bob;
+  await second.goto("/console/account");
+  await second.getByText("ada@acme.example").first().waitFor();
+  await second.getByRole("button", { name: "Sign out", exact: true }).first().click();
+  await second.getByRole("button", { name: "Sign in", exact: true }).waitFor();
+  await context.clearCookies();
+  await world.signIn({ ...person, page: second }, bob, "/console/account");
+  await page.getByRole("heading", { name: "This group is not shown" }).waitFor();
+  assert.equal(await page.getByRole("heading", { name: "Grant a role" }).count(), 0);
+  assert.equal(await page.getByText("ada@acme.example").count(), 0);
+  await context.close();
+});
+
 test("the service restarts: the session goes on", async () => {
   const person = await world.person();
   await world.signIn(person, ada);

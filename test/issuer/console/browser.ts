@@ -1,8 +1,10 @@
 // The console in a browser, reduced to what its session needs: a key, cookies, and requests to `/console/session`.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { getBrowser } from "../../../src/issuer/oauth/browser.js";
 import type { SignedInFor } from "../../../src/issuer/oauth/state.js";
 import { createSecret, createTickets } from "../../../src/issuer/oauth/tickets.js";
+import type { WebRequest } from "../../../src/kernel/web.js";
 import type { Harness } from "../../support/harness.js";
 import { type Received, requestH1 } from "../../support/requests.js";
 import { newPkce } from "../oauth/login-kit.js";
@@ -28,6 +30,8 @@ export interface SessionAnswer extends Received {
 export interface CodeGrant {
   readonly code: string;
   readonly codeVerifier: string;
+  /** The cookie of the browser that logged in, as `name=value`; that of all unless given. */
+  readonly login?: string;
 }
 
 /** Header fields of a request; undefined leaves one out. */
@@ -35,11 +39,17 @@ export type FieldChange = Readonly<Record<string, string | undefined>>;
 
 export const newKey = () => randomBytes(32).toString("base64url");
 
+/** The secret in the cookie of logins, which all browsers of these tests have unless they say otherwise. */
+const LOGIN = "L".repeat(43);
+const LOGIN_HASH = getBrowser({ cookie: () => LOGIN } as unknown as WebRequest, false).hash;
+
 /** A browser with one key. */
 export class ConsoleBrowser {
   key = newKey();
   /** The cookie of the session, as `name=value`; empty without one. */
   cookie = "";
+  /** The cookie of the login, as `name=value`. */
+  login = `arbor-login=${LOGIN}`;
   readonly url: string;
   readonly #origin: string;
 
@@ -66,7 +76,7 @@ export class ConsoleBrowser {
       "sec-fetch-site": "same-origin",
       "content-type": "application/json",
       "arbor-console-key": this.key,
-      ...(this.cookie !== "" && { cookie: this.cookie }),
+      cookie: [this.login, this.cookie].filter((one) => one !== "").join("; "),
       ...fields,
     };
     const headers = Object.fromEntries(
@@ -77,7 +87,10 @@ export class ConsoleBrowser {
     return { ...answer, body: (answer.text === "" ? {} : JSON.parse(answer.text)) as SessionBody };
   }
 
-  signIn = (grant: CodeGrant) => this.post(grant);
+  signIn = ({ login = this.login, ...grant }: CodeGrant) => {
+    this.login = login;
+    return this.post(grant);
+  };
   renew = (fields?: FieldChange) => this.post({}, fields);
   end = (fields?: FieldChange) => this.post({ end: true }, fields);
 
@@ -116,7 +129,7 @@ export async function makeCode(
   const asked = { aud: [baseUrl], cap: [], scopes: [] };
   const login = { identityUid, asked, mappings: [], informative: {}, refresh: true, atMs: nowMs, ...more };
   const redirectUri = `${baseUrl}/console/callback`;
-  const issued = { used: false, clientId, redirectUri, challenge, login } as const;
+  const issued = { used: false, clientId, redirectUri, challenge, login, browser: LOGIN_HASH } as const;
   await store.write((tx) => createTickets(masterKey).put(tx, "code", code, issued, nowMs + 60_000));
   return { code, codeVerifier: verifier };
 }

@@ -83,7 +83,8 @@ async function login(agent: Agent, more: Parameters = {}): Promise<{ grant: Code
   const first = await agent.get(consoleRequest(challenge, more));
   const page = await agent.decide(first);
   const code = outcomeOf(page)?.get("code") ?? "";
-  return { grant: { code, codeVerifier: verifier }, page, asked: isConsent(first) };
+  const secret = agent.jar.get(new URL(url).host)?.get("arbor-login") ?? "";
+  return { grant: { code, codeVerifier: verifier, login: `arbor-login=${secret}` }, page, asked: isConsent(first) };
 }
 
 async function errorOf(agent: Agent, more: Parameters): Promise<string | null | undefined> {
@@ -115,6 +116,15 @@ describe("a login to the console", () => {
     const { accessToken, session } = assertOpen(await browser.signIn(grant));
     assert.deepEqual([claimsOf(accessToken).sub, session.renewal, session.idpId], [uid, "cookie", undefined]);
     assertOpen(await browser.renew());
+  });
+
+  it("is redeemed by the browser that logged in alone, also with the verifier", async () => {
+    const agent = await knownPerson();
+    for (const other of [`arbor-login=${"x".repeat(43)}`, ""]) {
+      const { grant } = await login(agent);
+      assertNoSession(await new ConsoleBrowser(url).signIn({ ...grant, login: other }), other);
+    }
+    assertOpen(await new ConsoleBrowser(url).signIn((await login(agent)).grant), "the control");
   });
 
   it("goes on after a restart of the service", async () => {

@@ -17,7 +17,7 @@ import { ProblemNote } from "../../ui/field.js";
 import { MemberName } from "../../ui/member-name.js";
 import { Time } from "../../ui/time.js";
 import { say } from "../../ui/toasts.js";
-import { type EndChoice, EndField, endOf } from "./end-field.js";
+import { checkEnd, type EndChoice, EndField, endOf } from "./end-field.js";
 
 const RevokeDialog = lazy(async () => ({ default: (await import("./revoke.js")).RevokeDialog }));
 
@@ -105,9 +105,13 @@ function EndDialog({ binding, onClose }: { readonly binding: RoleBinding; readon
   const [choice, setChoice] = useState<EndChoice>({ kind: "never" });
   const setEnd = useMutation(TemporaryBindingsService.method.setBindingEnd);
   const problem = setEnd.error ? readProblem(setEnd.error) : undefined;
+  const [isTried, setTried] = useState(false);
   const end = endOf(choice);
+  const wrong = checkEnd(choice);
 
   async function submit(): Promise<void> {
+    setTried(true);
+    if (wrong !== undefined) return;
     const request: { uid: string; endTime?: Timestamp } = { uid };
     if (end !== undefined) request.endTime = timestampFromDate(end);
     const changed = await setEnd.mutateAsync(request).catch(() => undefined);
@@ -120,7 +124,11 @@ function EndDialog({ binding, onClose }: { readonly binding: RoleBinding; readon
   const body = end === undefined ? {} : { endTime: end.toISOString() };
   return (
     <Dialog title="When does it end?" onClose={onClose}>
-      <EndField choice={choice} onChange={setChoice} wrong={problem?.fields.get("end_time")} />
+      <EndField
+        choice={choice}
+        onChange={setChoice}
+        wrong={isTried ? (wrong ?? problem?.fields.get("end_time")) : undefined}
+      />
       <ProblemNote problem={problem} shown={["end_time"]} />
       <div className="actions">
         <Button look="main" isBusy={setEnd.isPending} onClick={() => void submit()}>
