@@ -225,6 +225,60 @@ test("another person signs in in another tab: nothing of the first stays in this
   await context.close();
 });
 
+test("a person of an organisation's provider is renewed at the provider, without a page, and keeps the draft", async () => {
+  await world.ownProvider("staff.example");
+  const person = await world.person();
+  const { page, context } = person;
+  const carol = { subject: "carol", claims: { email: "carol@staff.example", email_verified: true, name: "Carol" } };
+  world.provider.account = carol;
+  await page.goto("/console/account");
+  await page.getByText("Sign in with your organisation").click();
+  await page.getByLabel("Organisation").fill("staff.example");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.waitForURL(/consent|account/);
+  if (page.url().includes("consent")) await page.getByRole("button", { name: "Continue", exact: true }).click();
+  await page.getByRole("heading", { name: "Your account" }).waitFor();
+  const uid = (await page.getByRole("definition").locator("code").first().textContent()) ?? "";
+  await page.goto("/console/");
+  await page.getByRole("button", { name: "New organisation" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("half typed");
+  // The session ends, as it does with its token.
+  const token = await world.harness.token(uid);
+  const revoked = await call(world.url, token, "arbor.tokens.v1.TokensService/RevokeTokens", { uid });
+  assert.equal(revoked.status, 200);
+  const [silent] = await Promise.all([
+    page.waitForRequest((request) => request.url().includes("/oauth?")),
+    page.getByRole("button", { name: "Create" }).click(),
+  ]);
+  assert.match(silent.url(), /prompt=none/);
+  await page.getByRole("button", { name: "New organisation" }).click();
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "half typed");
+  assert.deepEqual(person.complaints, []);
+  await context.close();
+});
+
+test("a renewal at the provider that it refuses leads to the sign-in", async () => {
+  await world.ownProvider("other.example");
+  const person = await world.person();
+  const { page, context } = person;
+  world.provider.account = {
+    subject: "dan",
+    claims: { email: "dan@other.example", email_verified: true, name: "Dan" },
+  };
+  await page.goto("/console/account");
+  await page.getByText("Sign in with your organisation").click();
+  await page.getByLabel("Organisation").fill("other.example");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.waitForURL(/consent|account/);
+  if (page.url().includes("consent")) await page.getByRole("button", { name: "Continue", exact: true }).click();
+  await page.getByRole("heading", { name: "Your account" }).waitFor();
+  await context.clearCookies();
+  world.provider.account = undefined;
+  await page.reload();
+  await page.getByText("Your session has ended").waitFor();
+  await context.close();
+});
+
 test("the service restarts: the session goes on", async () => {
   const person = await world.person();
   await world.signIn(person, ada);

@@ -5,8 +5,11 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { AxeResults } from "axe-core";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { formatSecretContext } from "../../../src/iam/identity-providers/identity-provider.js";
 import { type BootstrapResult, bootstrap } from "../../../src/iam/operator/bootstrap.js";
-import { personUid, randomIds } from "../../../src/kernel/ids.js";
+import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
+import { groupKind } from "../../../src/store/iam/groups.js";
+import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
 import { newDataDir } from "../../support/data-dir.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
@@ -53,7 +56,9 @@ export interface ConsoleWorld {
   organisation(name: string, owner: OidcAccount): Promise<BootstrapResult>;
   /** Stops the service and starts it again, on the same data and address. */
   restart(): Promise<void>;
-  /** The uid of an account. */
+  /** Makes a verified organisation with an identity provider of its own, at the same OpenID Provider. */
+  ownProvider(name: string): Promise<void>;
+  /** The uid of an account that signs in with the login provider of the service. */
   uidOf(account: OidcAccount): string;
   stop(): Promise<void>;
 }
@@ -114,6 +119,23 @@ export async function startConsoleWorld(
     async restart() {
       await harness.stop();
       harness = await startHarness({ ...flags, listen: new URL(url).host });
+    },
+    async ownProvider(name) {
+      const { store, masterKey } = harness.app.installation;
+      await store.write(async (tx) => {
+        const { group } = await bootstrap(tx, { org: name }, randomIds, Date.now());
+        await tx.table(groupKind).update(group, { verified: true }, Date.now());
+        const uid = randomIds.newUid(group);
+        provider.allowRedirect(`${url}/oauth/callback/${uid}`);
+        const oidc = { issuer, clientId, additionalScopes: [], groupsClaim: "" };
+        await tx.table(identityProviderKind).insert({
+          ...{ uid, groupUid: group, name: "staff", description: "", lacksDefaultRole: false, oidc },
+          defaultRole: builtinRoleUid("viewer"),
+          sealedSecret: masterKey.seal(Buffer.from(clientSecret), formatSecretContext(uid)),
+          scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
+          ...{ createTimeMs: Date.now(), updateTimeMs: Date.now() },
+        });
+      });
     },
     uidOf: ({ subject }) => personUid(issuer, subject),
     async stop() {

@@ -203,7 +203,8 @@ function Sessions() {
           <li key={one.id} className="note">
             <div className="title-row">
               <span>
-                Since <Time at={one.createTime} />, until <Time at={one.expireTime} />{" "}
+                {one.client === "console" ? "The console" : one.client || "The command line or another program"}, since{" "}
+                <Time at={one.createTime} />, until <Time at={one.expireTime} />{" "}
                 {one.id === own && <span className="badge good">this browser</span>}
               </span>
               <div className="actions">
