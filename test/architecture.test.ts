@@ -45,7 +45,9 @@ const rules: Record<string, readonly string[]> = {
     "lru-cache",
     "node:crypto",
   ],
-  iam: [...feature, "store/registry/repos", "node:crypto"],
+  iam: [...feature, "node:crypto"],
+  // Answers about everything that has a uid or a name.
+  "iam/access": [...feature, "iam", "store"],
   registry: [
     ...feature,
     "store/registry",
@@ -89,6 +91,7 @@ const rules: Record<string, readonly string[]> = {
     "jobs",
     "pipeline",
     "types:store",
+    "store/audit/events",
     "store/iam/groups",
     "#gen",
     "@bufbuild/protobuf",

@@ -35,7 +35,10 @@ const remoteGroups: readonly { readonly names: readonly string[]; readonly load:
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
   { names: ["whoami", "members"], load: async () => (await import("./remote/people/commands.js")).addPeopleCommands },
-  { names: ["can", "access"], load: async () => (await import("./remote/access/commands.js")).addAccessCommands },
+  {
+    names: ["can", "find", "access"],
+    load: async () => (await import("./remote/access/commands.js")).addAccessCommands,
+  },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
   { names: ["api"], load: async () => (await import("./remote/api/commands.js")).addApiCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },

@@ -62,6 +62,7 @@ test("only the fields of a BadRequest change, and nothing of other errors", () =
 
 /** Fields that errors name and no method has, by the files or folders that do. */
 const elsewhere: Readonly<Record<string, string>> = {
+  "issuer/console": "the body as a whole",
   "issuer/oauth": "parameters of OAuth",
   "registry/oci": "requests of a container registry",
   "vulnerabilities/osv": "records of OSV",

@@ -165,7 +165,7 @@ function parseSessionRequest(body: unknown): SessionRequest {
   if (names === "end" && end === true) return { kind: "end" };
   const isSignIn = names === "code codeVerifier" && typeof code === "string" && typeof codeVerifier === "string";
   if (isSignIn && code.length <= MAX_CODE) return { kind: "sign-in", code, codeVerifier };
-  const rule = "must be {}, an object with code and codeVerifier, or one with end, which is true";
+  const rule = "must be an empty object, one with a code and its verifier, or one that ends the session";
   throw invalidArgument({ field: "body", rule });
 }
 
