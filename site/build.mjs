@@ -19,6 +19,10 @@ const decisions = readdirSync("docs/adr")
   .filter((name) => name.endsWith(".md"))
   .map((name) => `adr/${name.slice(0, -".md".length)}`);
 const made = makePages();
+/** What is beside the pages: pictures, and what they link to. */
+const others = readdirSync("docs", { recursive: true })
+  .map((name) => name.replaceAll("\\", "/"))
+  .filter((name) => /\.(?:json|svg|webp)$/.test(name));
 const menu = sections.map(({ title, lead, pages }) => ({
   title,
   lead,
@@ -28,9 +32,7 @@ const names = [...new Set([...sections.flatMap((section) => section.pages), ...d
 const titles = new Map(names.map((name) => [`docs/${name}.md`, titleOf(readPage(name))]));
 const urls = new Map([
   ...names.map((name) => [`docs/${name}.md`, `${name}.html`]),
-  ...readdirSync("docs")
-    .filter((name) => /\.(?:json|svg)$/.test(name))
-    .map((name) => [`docs/${name}`, name]),
+  ...others.map((name) => [`docs/${name}`, name]),
   ["docs/adr", "decisions.html"],
 ]);
 
@@ -40,7 +42,7 @@ const pages = (await eleventy.toJSON()).map(({ url, content }) => ({
   content,
 }));
 for (const { path, content } of pages) write(path, content);
-for (const name of readdirSync("docs")) if (/\.(?:json|svg)$/.test(name)) write(name, readFileSync(join("docs", name)));
+for (const name of others) write(name, readFileSync(join("docs", name)));
 await writeAssets();
 
 function configure(config) {

@@ -3,8 +3,16 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { rootOf } from "../kernel/uidp.js";
 import type { ListedKind, ListedRow } from "./lists/resource.js";
-import { insertMissing } from "./rows.js";
-import { type Executor, padParams, rowLimit, statementFamily, TransactionPart, value } from "./statement.js";
+import {
+  buildManyValues,
+  type Executor,
+  padParams,
+  rowLimit,
+  type Statement,
+  statementFamily,
+  TransactionPart,
+  value,
+} from "./statement.js";
 
 // Names have small letters, digits and these. SQL splits names as well, so that only what both databases have is used.
 const SEPARATORS = " ._/-";
@@ -30,7 +38,14 @@ export function buildWordsSql(dialect: "sqlite" | "pg", name: string): string {
   return `json_each('[' || ${replaced} || ']') AS words`;
 }
 
-const insertWord = insertMissing("nameWords");
+const insertWords = statementFamily<number, Record<string, string | number>>(
+  String,
+  (size) => (q, t) =>
+    q
+      .insert(t.nameWords)
+      .values(buildManyValues(t.nameWords, size, "rootUid", "kind", "uid"))
+      .onConflictDoNothing(),
+);
 const deleteWords = statementFamily<number, Record<string, string | number>>(String, (size) => (q, t) => {
   const { rootUid, kind, word, uid } = t.nameWords;
   const words = Array.from({ length: size }, (_, i) => value(`word${i}`));
@@ -44,12 +59,12 @@ const keyOf = ({ uid }: ListedRow, { number }: ListedKind) => ({ rootUid: rootOf
 
 /** Adds the words of a row that was inserted. */
 export async function addNameWords(tx: Executor, kind: ListedKind, row: ListedRow): Promise<void> {
-  if (hasWords(row, kind)) await insertWords(tx, kind, row, splitName(nameOf(row)));
+  if (hasWords(row, kind)) await runWithWords(tx, insertWords, kind, row, splitName(nameOf(row)));
 }
 
 /** Removes the words of a row that was deleted. */
 export async function removeNameWords(tx: Executor, kind: ListedKind, row: ListedRow): Promise<void> {
-  if (hasWords(row, kind)) await removeWords(tx, kind, row, splitName(nameOf(row)));
+  if (hasWords(row, kind)) await runWithWords(tx, deleteWords, kind, row, splitName(nameOf(row)));
 }
 
 /** Changes the words of a row whose name may have changed. */
@@ -62,19 +77,23 @@ export async function changeNameWords(
   if (nameOf(before) === nameOf(after) || !hasWords(after, kind)) return;
   const [gone, come] = [splitName(nameOf(before)), splitName(nameOf(after))];
   const without = (words: string[], others: string[]) => words.filter((word) => !others.includes(word));
-  await removeWords(tx, kind, after, without(gone, come));
-  await insertWords(tx, kind, after, without(come, gone));
+  await runWithWords(tx, deleteWords, kind, after, without(gone, come));
+  await runWithWords(tx, insertWords, kind, after, without(come, gone));
 }
+
+type WordsStatement = (size: number) => Statement<Record<string, string | number>, never>;
 
 // In one order in all transactions, so that two that insert the same do not wait for each other.
-async function insertWords(tx: Executor, kind: ListedKind, row: ListedRow, words: string[]): Promise<void> {
-  for (const word of words.sort()) await tx.rows(insertWord, { ...keyOf(row, kind), word });
-}
-
-async function removeWords(tx: Executor, kind: ListedKind, row: ListedRow, words: string[]): Promise<void> {
+async function runWithWords(
+  tx: Executor,
+  statementOf: WordsStatement,
+  kind: ListedKind,
+  row: ListedRow,
+  words: string[],
+): Promise<void> {
   if (words.length === 0) return;
-  const { size, params } = padParams("word", words);
-  await tx.rows(deleteWords(size), { ...keyOf(row, kind), ...params });
+  const { size, params } = padParams("word", words.sort());
+  await tx.rows(statementOf(size), { ...keyOf(row, kind), ...params });
 }
 
 /** A word of a name, and the resource that has the name. */

@@ -1,6 +1,7 @@
 // Find: what a text names, among what the lists of the caller show. The parts of an answer come one after another. Each reads
 // rows by an index, and shows of them what the list of their kind shows (found.ts). A call looks at a few thousand rows; the
-// next page goes on after them. How much it looks at depends on what is in the organisations of the caller alone.
+// next page goes on after them. How much it looks at depends on what is in the organisations of the caller alone, except for
+// an e-mail address, which people of other organisations may have as well.
 import { FoundKind, Match } from "#gen/arbor/access/v1/access_pb.js";
 import { deadlineExceeded } from "../../kernel/errors.js";
 import type { Clock } from "../../kernel/time.js";

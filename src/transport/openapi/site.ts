@@ -36,6 +36,7 @@ const types: Readonly<Record<string, { readonly type: string; readonly headers?:
       type: "image/svg+xml",
       headers: { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" },
     },
+    webp: { type: "image/webp" },
   };
 
 /**

@@ -175,6 +175,15 @@ test("a page is checked at each visit, and what it loads is kept", async () => {
   }
 });
 
+test("pictures are served as what they are", async () => {
+  const paths = [...(await (await get("/docs/console.html")).text()).matchAll(/<img src="([^"]+)"/g)];
+  assert.ok(paths.length > 0);
+  for (const [, path = ""] of paths) {
+    const { status, headers } = await get(`/docs/${path}`);
+    assert.deepEqual([status, headers.get("content-type")], [200, "image/webp"], path);
+  }
+});
+
 test("no page has a script or a style in it, and its policy admits neither", async () => {
   const pages = readdirSync(SITE, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
   assert.ok(pages.length > 60, String(pages.length));
