@@ -1,22 +1,20 @@
 // The palette: what a person types leads to what they look for.
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
-import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
+import { useDeferredValue, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { describeFound, hrefOfFound } from "./find-results.js";
 import { Dialog } from "./ui/dialog.js";
-import { TextField } from "./ui/field.js";
 import { Failed } from "./ui/page.js";
+import { SuggestField } from "./ui/suggest-field.js";
 
 const SHOWN = 20;
 
 export function FindDialog({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState("");
   const query = useDeferredValue(text.trim());
-  const [at, setAt] = useState(0);
   const [, navigate] = useLocation();
-  const list = useId();
   const { data, error } = useQuery(
     AccessService.method.find,
     { query, pageSize: SHOWN },
@@ -24,57 +22,36 @@ export function FindDialog({ onClose }: { readonly onClose: () => void }) {
   );
   const found = query === "" ? [] : (data?.resources ?? []);
   const hasMore = (data?.nextPageToken ?? "") !== "";
+  const all = `/find?q=${encodeURIComponent(query)}`;
 
-  function onKey(event: KeyboardEvent): void {
-    if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
-    else if (event.key === "ArrowUp") setAt(Math.max(at - 1, 0));
-    else if (event.key === "Enter") {
-      const chosen = found[at];
-      if (chosen !== undefined) navigate(hrefOfFound(chosen));
-      else if (query !== "") navigate(`/find?q=${encodeURIComponent(query)}`);
-      onClose();
-    } else return;
-    event.preventDefault();
+  function open(href: string): void {
+    navigate(href);
+    onClose();
   }
 
   return (
     <Dialog title="Find" onClose={onClose} className="find-dialog">
-      <TextField
+      <SuggestField
         label="Name, uid, path, e-mail address, digest, image or request id"
-        role="combobox"
-        aria-expanded={found.length > 0}
-        aria-controls={list}
-        aria-activedescendant={found.length > 0 ? `${list}-${at}` : undefined}
-        autoFocus
-        value={text}
-        onChange={(event) => {
-          setText(event.target.value);
-          setAt(0);
-        }}
-        onKeyDown={onKey}
-      />
-      {error !== null && query !== "" && <Failed error={error} />}
-      <div className="results" role="listbox" id={list} aria-label="What was found">
-        {found.map((one, index) => (
-          <Link
-            key={`${one.kind} ${one.uid}`}
-            href={hrefOfFound(one)}
-            id={`${list}-${index}`}
-            role="option"
-            aria-selected={index === at}
-            tabIndex={-1}
-            onClick={onClose}
-          >
+        text={text}
+        onText={setText}
+        options={found}
+        keyOf={({ kind, uid }) => `${kind} ${uid}`}
+        render={(one) => (
+          <>
             <span className="foreign">{one.name || one.uid}</span>
             <span className="soft foreign">{describeFound(one)}</span>
-          </Link>
-        ))}
-      </div>
+          </>
+        )}
+        onTake={(one) => open(hrefOfFound(one))}
+        onEnter={() => query !== "" && open(all)}
+      />
+      {error !== null && query !== "" && <Failed error={error} />}
       <p className="soft" role="status">
         {query !== "" && data !== undefined && found.length === 0 && !hasMore && "Nothing that you may see fits."}
         {query !== "" && hasMore && (
-          <Link href={`/find?q=${encodeURIComponent(query)}`} onClick={onClose}>
-            {found.length === 0 ? "Nothing yet: go on with the search" : "All that was found"}
+          <Link href={all} onClick={onClose}>
+            {found.length > 0 ? "All that was found" : "Search on"}
           </Link>
         )}
       </p>

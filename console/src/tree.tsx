@@ -8,6 +8,7 @@ import { useEffect, useId, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
 import { topsFilter, useRights } from "./api/rights.js";
+import { useTreeVersion } from "./api/transport.js";
 import { lineageOf } from "./api/uids.js";
 import { ChevronIcon } from "./ui/icons.js";
 import { Failed, Loading } from "./ui/page.js";
@@ -26,6 +27,7 @@ const MAX_CHILDREN = 100;
 
 export function GroupTree() {
   const rights = useRights();
+  const version = useTreeVersion();
   const request = { uidp: topsFilter(rights), orderBy: "name", pageSize: MAX_CHILDREN };
   const isAny = rights.isKnown && rights.tops?.length !== 0;
   const { data, error, refetch } = useQuery(GroupsService.method.listGroups, request, { enabled: isAny });
@@ -33,7 +35,7 @@ export function GroupTree() {
   if (data === undefined) return error ? <Failed error={error} onRetry={() => void refetch()} /> : <Loading />;
   const roots = toNodes(data, "/", "/");
   // Organisations that were made, renamed or deleted begin the tree anew.
-  return <Tree roots={roots} key={roots.map(({ id, name }) => `${id} ${name}`).join()} />;
+  return <Tree roots={roots} key={`${version} ${roots.map(({ id, name }) => `${id} ${name}`).join()}`} />;
 }
 
 function Tree({ roots }: { readonly roots: Node[] }) {

@@ -21,7 +21,7 @@ const UNREACHABLE = "The service cannot be reached. Try again in a moment.";
 export function readProblem(error: unknown): Problem {
   const cause = ConnectError.from(error);
   const violations = cause.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
-  const fields = new Map(violations.map(({ field, description }) => [lastSegment(field), description]));
+  const fields = new Map(violations.map(({ field, description }) => [lastSegment(field), describeRule(description)]));
   const failed = cause.findDetails(PreconditionFailureSchema).flatMap(({ violations: all }) => all);
   return {
     text: describe(cause),
@@ -39,7 +39,19 @@ function describe({ code, rawMessage }: ConnectError): string {
   if (code === Code.Unavailable || (code === Code.Unknown && /fetch|network|load failed/i.test(rawMessage))) {
     return UNREACHABLE;
   }
-  return `${rawMessage.charAt(0).toUpperCase()}${rawMessage.slice(1)}`;
+  const text = rawMessage.replace(TITLE, "");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
+/** What errors of the service begin with: a class of errors, which says nothing to a person. */
+const TITLE = /^(?:Precondition failed|Invalid argument|Failed precondition): /;
+const NAME_PATTERN = "must match ^[a-z0-9 ._-]{1,}$";
+
+/** The rule of names; the service says it as a pattern. */
+export const NAME_RULE = "Lower-case letters, digits, spaces, dots, hyphens and underscores";
+
+function describeRule(rule: string): string {
+  return rule.includes(NAME_PATTERN) ? `Only ${NAME_RULE.toLowerCase()} are allowed` : rule;
 }
 
 function lastSegment(path: string): string {

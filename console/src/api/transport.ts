@@ -2,6 +2,7 @@
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { QueryClient } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
 import { session } from "../session/session.js";
 
 // A token that was revoked, or signed by a key that is gone, is renewed once.
@@ -52,6 +53,27 @@ session.subscribe(() => {
 function mayPass(error: unknown): boolean {
   const { code } = ConnectError.from(error);
   return code === Code.Unavailable || code === Code.Aborted || (code === Code.Unknown && navigator.onLine);
+}
+
+let treeVersion = 0;
+const treeListeners = new Set<() => void>();
+
+/** Forgets what lists, pages and the tree have shown, after a change of groups. */
+export function refreshGroups(): Promise<void> {
+  treeVersion++;
+  for (const listener of treeListeners) listener();
+  return refresh();
+}
+
+/** Counts changes of groups: the tree, which reads children once, is read anew with each. */
+export function useTreeVersion(): number {
+  return useSyncExternalStore(
+    (listener) => {
+      treeListeners.add(listener);
+      return () => treeListeners.delete(listener);
+    },
+    () => treeVersion,
+  );
 }
 
 /** Forgets what lists and pages have shown, after a change. */

@@ -22,7 +22,7 @@ export function JoinPage() {
       return;
     }
     setBusy(true);
-    void beginLogin({ invite, backTo: "/console/" });
+    void beginLogin({ invite, backTo: "/console/account" });
   }
 
   return (

@@ -1,5 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "wouter";
+import { BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
 import { lineageOf } from "../api/uids.js";
 
@@ -7,6 +8,7 @@ import { lineageOf } from "../api/uids.js";
 export function Crumbs({ group }: { readonly group: string }) {
   const ids = group === "" ? [] : lineageOf(group);
   const names = useGroupNames(ids);
+  const own = useOwnOrganisations();
   return (
     <nav className="crumbs" aria-label="Where this is">
       <ol>
@@ -15,7 +17,7 @@ export function Crumbs({ group }: { readonly group: string }) {
         </li>
         {ids.map((uid) => (
           <li key={uid} className="foreign">
-            <Link href={`/groups/${uid}`}>{names.get(uid) ?? shorten(uid)}</Link>
+            {names.has(uid) ? <Link href={`/groups/${uid}`}>{names.get(uid)}</Link> : (own.get(uid) ?? shorten(uid))}
           </li>
         ))}
       </ol>
@@ -31,6 +33,21 @@ export function useGroupNames(ids: readonly string[]): ReadonlyMap<string, strin
     { enabled: ids.length > 0 },
   );
   return new Map(data?.groups.map(({ uid, name }) => [uid, name]));
+}
+
+// Lists do not show an organisation to people who have a role only in a group of it. Their own roles say its name.
+function useOwnOrganisations(): ReadonlyMap<string, string> {
+  const { data } = useQuery(BindingsService.method.listBindings, { pageSize: 200 });
+  return new Map(data?.bindings.map(({ organization }) => [organization?.uid ?? "", organization?.name ?? ""]));
+}
+
+/** The names of a group and of those above it, as far as the viewer sees them, in one line. */
+export function GroupPath({ group }: { readonly group: string }) {
+  const ids = lineageOf(group);
+  const names = useGroupNames(ids);
+  const own = useOwnOrganisations();
+  const path = ids.map((uid) => names.get(uid) ?? own.get(uid) ?? shorten(uid));
+  return <span className="foreign">{path.join(" / ")}</span>;
 }
 
 /** A uid in the width of a name. */

@@ -2,6 +2,8 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { readProblem } from "../api/errors.js";
 import { Button } from "./button.js";
 
+const HOME = "Arbor console";
+
 interface PageProps {
   readonly title: string;
   readonly crumbs?: ReactNode;
@@ -15,7 +17,7 @@ interface PageProps {
 export function Page({ title, crumbs, badges, actions, lead, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} - Arbor console`;
+    document.title = title === HOME ? HOME : `${title} - ${HOME}`;
     // A view that asks for input has the focus there already.
     if (document.activeElement === document.body || document.activeElement === null) heading.current?.focus();
   }, [title]);

@@ -43,8 +43,7 @@ export function renderConsentPage(
 <dt>You are</dt><dd>${person}</dd>
 </dl>
 ${invites.map(renderInvite)}
-<h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
-<dl>${renderRecipient(recipient)}</dl>
+${recipient.isConsole ? html`<p>You go on to the console of this service.</p>` : renderRecipient(recipient, isInvite)}
 <form method="post" action="/oauth/consent">${renderHiddenInputs(hidden)}
 ${pending && renderPendingBindings(pending)}
 <p>Go on only if you started this yourself just now${isInvite ? condition : undefined}.</p>
@@ -85,13 +84,16 @@ function formatInviter({ uid, name, email, isHost }: InvitePreview["invitedBy"])
   return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
 }
 
-function renderRecipient({ to, isConsole, scope, refresh, identity }: Recipient): Html {
+function renderRecipient({ to, scope, refresh, identity }: Recipient, isInvite: boolean): Html {
   const { cap, scopes } = scope;
-  return html`<dt>Program</dt><dd>${isConsole ? "The console" : programName(to)}</dd>
+  return html`<h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
+<dl>
+<dt>Program</dt><dd>${programName(to)}</dd>
 <dt>It may act</dt><dd>${identity === undefined ? "in your name" : `as the identity ${identity}`}</dd>
 <dt>Rights</dt><dd>${cap.length === 0 ? "all of them" : cap.join(", ")}</dd>
 ${scopes.length === 0 ? undefined : html`<dt>In groups</dt><dd>${scopes.join(", ")}</dd>`}
-<dt>For</dt><dd>${refresh ? "30 days, unless ended before" : "an hour"}</dd>`;
+<dt>For</dt><dd>${refresh ? "30 days, unless ended before" : "an hour"}</dd>
+</dl>`;
 }
 
 function programName(to: Destination): Html {

@@ -95,7 +95,7 @@ function viewsOf({ org, group, workload }: Seeded): Readonly<Record<string, (pag
     workloads: open(`/groups/${group}?view=identities`, "deployer"),
     invites: open(`/groups/${group}?view=invites`, "carol@acme.example"),
     settings: open(`/groups/${group}?view=settings`, "Delete the group"),
-    workload: open(`/identities/${workload}`, "Assumed by"),
+    workload: open(`/identities/${workload}`, "Signs in with"),
     person: open(`/identities/${world.uidOf(bob)}`, "Roles"),
     account: open("/account", "Sign out everywhere"),
     found: open("/find?q=team", "team 1"),

@@ -142,7 +142,7 @@ describe("a login to the console", () => {
     const agent = new Agent();
     const page = await agent.get(consoleRequest(newPkce().challenge));
     assert.ok(isConsent(page));
-    assert.match(textOf(page), /Sign in to the console\?.*Program The console It may act in your name/);
+    assert.match(textOf(page), /Sign in to the console\?.*You go on to the console of this service/);
     assert.equal(outcomeOf(await agent.decide(page, "decline"))?.get("error"), "access_denied");
     assert.equal((await login(agent)).asked, true, "declined: nobody was registered");
     assert.equal((await login(agent)).asked, false, "the control");
@@ -164,7 +164,7 @@ describe("a login to the console", () => {
     assert.ok((await login(agent2)).grant.code);
     assert.equal((await login(agent2)).asked, false, "the control");
     const page = await agent2.get(consoleRequest(newPkce().challenge, { invite: code }));
-    assert.match(textOf(page), /Accept this invite\?.*Program The console/);
+    assert.match(textOf(page), /Accept this invite\?.*You go on to the console of this service/);
     assert.ok(outcomeOf(await agent2.decide(page))?.get("code"));
   });
 });

@@ -120,7 +120,7 @@ function OwnBindings({ pending }: { readonly pending: boolean }) {
                   </Button>
                 )}
                 <Button isSmall look="quiet" onClick={() => setDropped(binding)}>
-                  Drop…<span className="visually-hidden"> {binding.role?.name}</span>
+                  Give up…<span className="visually-hidden"> {binding.role?.name}</span>
                 </Button>
               </div>
             </div>
@@ -145,13 +145,13 @@ function DropDialog({
   async function submit(): Promise<void> {
     const done = await drop.mutateAsync({ uid }).catch(() => undefined);
     if (done === undefined) return;
-    say("You dropped the role.");
+    say("You gave up the role.");
     await refresh();
     onClose();
   }
 
   return (
-    <Dialog title="Drop this role?" onClose={onClose}>
+    <Dialog title="Give up this role?" onClose={onClose}>
       <p>
         You are no longer <span className="foreign">{role?.name}</span> in{" "}
         <span className="foreign">{group?.name}</span>. You cannot take it back: somebody must grant it again.
@@ -159,7 +159,7 @@ function DropDialog({
       <ProblemNote problem={drop.error ? readProblem(drop.error) : undefined} />
       <div className="actions">
         <Button look="danger" isBusy={drop.isPending} onClick={() => void submit()}>
-          Drop the role
+          Give up the role
         </Button>
         <Button onClick={onClose}>Cancel</Button>
       </div>
@@ -194,9 +194,7 @@ function Sessions() {
   return (
     <section className="stack" aria-labelledby="sessions">
       <h2 id="sessions">Your sessions</h2>
-      <p>
-        Each is a login that goes on without you: in a browser, or on a machine where you have used the command line.
-      </p>
+      <p>Where you are signed in: browsers, and machines on which you use the command line.</p>
       <ProblemNote problem={revoke.error ? readProblem(revoke.error) : undefined} />
       <ul className="plain stack">
         {data.sessions.map((one) => (

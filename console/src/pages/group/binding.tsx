@@ -2,6 +2,7 @@
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { lazy, Suspense, useState } from "react";
+import { AccessService, Origin } from "#gen/arbor/access/v1/access_pb.js";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
 import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindings_pb.js";
 import type { RoleBinding } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
@@ -62,7 +63,7 @@ export function BindingDialog({ binding, rights, onClose }: BindingDialogProps) 
         </dd>
         <dt>Granted by</dt>
         <dd>
-          <GrantedBy binding={uid} />
+          <GrantedBy binding={binding} />
         </dd>
         <dt>Uid</dt>
         <dd>
@@ -86,18 +87,29 @@ export function BindingDialog({ binding, rights, onClose }: BindingDialogProps) 
   );
 }
 
-function GrantedBy({ binding }: { readonly binding: string }) {
-  const request = { scope: binding, subject: binding, pageSize: 1, orderBy: "time asc" };
+function GrantedBy({ binding }: { readonly binding: RoleBinding }) {
+  const { uid, identity } = binding;
+  const request = { scope: uid, subject: uid, pageSize: 1, orderBy: "time asc" };
   const { data, error } = useQuery(AuditService.method.listEvents, request, { retry: false });
   if (error !== null) return <span className="soft">you may not read the audit log here</span>;
   const [event] = data?.events ?? [];
   if (data === undefined) return <span className="soft">…</span>;
-  if (event === undefined) return <span className="soft">not recorded</span>;
+  if (event === undefined) return <OriginOf binding={uid} identity={identity?.uid ?? ""} />;
   return (
     <>
       <span className="foreign">{event.actorName || event.actorUid || event.method}</span>, <Time at={event.time} />
     </>
   );
+}
+
+/** How a binding came about that nobody has granted by a call. */
+function OriginOf({ binding, identity }: { readonly binding: string; readonly identity: string }) {
+  const request = { identity, group: parentOf(binding), pageSize: 200 };
+  const { data } = useQuery(AccessService.method.listAccess, request, { retry: false });
+  const origin = data?.grants.find(({ roleBinding }) => roleBinding === binding)?.origin;
+  if (origin === Origin.JOINED) return <span>nobody: joined with an invite, or at the first sign-in</span>;
+  if (origin === Origin.CREATED_GROUP) return <span>nobody: made the organisation</span>;
+  return <span className="soft">not recorded</span>;
 }
 
 function EndDialog({ binding, onClose }: { readonly binding: RoleBinding; readonly onClose: () => void }) {

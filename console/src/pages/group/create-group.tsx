@@ -2,8 +2,8 @@ import { useMutation } from "@connectrpc/connect-query";
 import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
-import { readProblem } from "../../api/errors.js";
-import { refresh } from "../../api/transport.js";
+import { NAME_RULE, readProblem } from "../../api/errors.js";
+import { refreshGroups } from "../../api/transport.js";
 import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
@@ -34,7 +34,7 @@ export function CreateGroupDialog({ parent, onClose }: CreateGroupDialogProps) {
     if (created === undefined) return;
     dropDraft();
     say(`${created.name} was created.`);
-    await refresh();
+    await refreshGroups();
     navigate(`/groups/${created.uid}`);
   }
 
@@ -44,7 +44,7 @@ export function CreateGroupDialog({ parent, onClose }: CreateGroupDialogProps) {
       <form onSubmit={(event) => void submit(event)} noValidate>
         <TextField
           label="Name"
-          hint="Lower-case letters, digits, spaces, dots, hyphens and underscores"
+          hint={NAME_RULE}
           wrong={isTried && name === "" ? "A name is needed" : problem?.fields.get("name")}
           value={name}
           onChange={(event) => setDraft({ ...draft, name: event.target.value })}

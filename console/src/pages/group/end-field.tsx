@@ -16,6 +16,7 @@ const SPANS = [
   ["in 30 days", 30 * 24],
 ] as const;
 
+const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const HOUR_MS = 3_600_000;
 
 /** The time of a choice; undefined where the role does not end. */
@@ -65,6 +66,7 @@ export function EndField({ choice, onChange, wrong }: EndFieldProps) {
           ))}
           <option value="at">At a time…</option>
         </select>
+        {choice.kind === "after" && <span className="hint">At {LOCAL.format(endOf(choice))}</span>}
         {choice.kind !== "at" && (
           <span className="wrong" role="alert">
             {wrong}

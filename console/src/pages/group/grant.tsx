@@ -9,7 +9,7 @@ import { type Problem, readProblem } from "../../api/errors.js";
 import { refresh } from "../../api/transport.js";
 import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
-import { Crumbs } from "../../ui/crumbs.js";
+import { GroupPath } from "../../ui/crumbs.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote } from "../../ui/field.js";
 import { say } from "../../ui/toasts.js";
@@ -60,7 +60,8 @@ export function GrantDialog({ group, onClose }: GrantDialogProps) {
       setProblem(readProblem(error));
     } finally {
       setBusy(false);
-      if (granted.length > 0) say(`${granted.length} ${granted.length === 1 ? "role was" : "roles were"} granted.`);
+      const names = who.filter(({ uid }) => granted.includes(uid)).map(({ name }) => name);
+      if (names.length > 0) say(`The role was granted to ${names.join(", ")}.`);
       await refresh();
     }
   }
@@ -80,7 +81,9 @@ export function GrantDialog({ group, onClose }: GrantDialogProps) {
   const roleUid = role || "ROLE";
   return (
     <Dialog title="Grant a role" onClose={onClose}>
-      <Crumbs group={group} />
+      <p className="soft">
+        In <GroupPath group={group} /> and all its subgroups
+      </p>
       <form onSubmit={(event) => void submit(event)} noValidate>
         <WhoField
           chosen={who}
@@ -95,7 +98,10 @@ export function GrantDialog({ group, onClose }: GrantDialogProps) {
         />
         <EndField
           choice={end}
-          onChange={(next) => setDraft({ ...draft, end: next })}
+          onChange={(next) => {
+            setTried(false);
+            setDraft({ ...draft, end: next });
+          }}
           wrong={isTried ? (wrongEnd ?? problem?.fields.get("end_time")) : undefined}
         />
         <ProblemNote problem={problem} shown={["identity_uid", "role_uid", "end_time"]} />

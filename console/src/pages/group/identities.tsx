@@ -19,7 +19,7 @@ const columns: readonly Column<Identity>[] = [
       </>
     ),
   },
-  { title: "Assumed by", cell: (identity) => <span className="foreign">{describeMatch(identity)}</span> },
+  { title: "Signs in with", cell: (identity) => <span className="foreign">{describeMatch(identity)}</span> },
   { title: "Last used", cell: ({ lastSeenTime }) => <Time at={lastSeenTime} relative /> },
   { title: "Created", cell: ({ createTime }) => <Time at={createTime} /> },
 ];

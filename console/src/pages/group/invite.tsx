@@ -7,6 +7,7 @@ import { formatInviteLink } from "../../api/invites.js";
 import { refresh } from "../../api/transport.js";
 import { Button, CopyButton } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
+import { GroupPath } from "../../ui/crumbs.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote, SelectField, TextField } from "../../ui/field.js";
 import { useDraft } from "../../ui/use-draft.js";
@@ -68,6 +69,9 @@ export function InviteDialog({ group, onClose }: InviteDialogProps) {
   }
   return (
     <Dialog title="Invite people" onClose={onClose}>
+      <p className="soft">
+        Into <GroupPath group={group} />. The role does not end by itself; the time below is that of the link.
+      </p>
       <form onSubmit={(event) => void submit(event)} noValidate>
         <RoleField
           group={group}
@@ -84,7 +88,7 @@ export function InviteDialog({ group, onClose }: InviteDialogProps) {
           onChange={({ target }) => setDraft({ ...draft, email: target.value })}
         />
         <SelectField
-          label="Can be accepted for"
+          label="The link works for"
           wrong={problem?.fields.get("ttl")}
           value={lifeS}
           onChange={({ target }) => setDraft({ ...draft, lifeS: Number(target.value) })}

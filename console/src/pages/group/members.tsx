@@ -4,7 +4,7 @@ import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
 import { type Ends, useEnds } from "../../api/ends.js";
-import { lineageOf, parentOf } from "../../api/uids.js";
+import { lineageOf } from "../../api/uids.js";
 import { Button } from "../../ui/button.js";
 import { MemberName, useMemberName } from "../../ui/member-name.js";
 import { Empty, Failed } from "../../ui/page.js";
@@ -14,11 +14,13 @@ import { WhoMay } from "../../ui/who-may.js";
 import type { GroupPartProps } from "./group.js";
 
 const GrantDialog = lazy(async () => ({ default: (await import("./grant.js")).GrantDialog }));
+const InviteDialog = lazy(async () => ({ default: (await import("./invite.js")).InviteDialog }));
 const RevokeDialog = lazy(async () => ({ default: (await import("./revoke.js")).RevokeDialog }));
 const BindingDialog = lazy(async () => ({ default: (await import("./binding.js")).BindingDialog }));
 
 type Open =
   | { readonly kind: "grant" }
+  | { readonly kind: "invite" }
   | { readonly kind: "revoke" }
   | { readonly kind: "binding"; readonly binding: RoleBinding };
 
@@ -64,9 +66,7 @@ export function Members({ group: { uid }, rights }: GroupPartProps) {
             Grant a role
           </Button>
           {rights.may("group_invites.create", uid) && (
-            <Link href={`/groups/${uid}?view=invites`} className="button">
-              Invite people
-            </Link>
+            <Button onClick={() => setOpen({ kind: "invite" })}>Invite people</Button>
           )}
         </div>
       ) : (
@@ -81,15 +81,15 @@ export function Members({ group: { uid }, rights }: GroupPartProps) {
         keyOf={(binding) => binding.uid}
         columns={columns}
         empty={
-          <Empty title="Nobody is bound in this group">
-            <p>People and workloads that hold a role in a group above hold it here as well.</p>
+          <Empty title="Nobody has a role in this group alone">
+            <p>People and workloads that have a role in a group above have it here as well.</p>
           </Empty>
         }
       />
       {chosen.size > 0 && (
         <div className="chosen-bar" role="status">
           <span>
-            {chosen.size} {chosen.size === 1 ? "member" : "members"} chosen
+            {chosen.size} {chosen.size === 1 ? "role" : "roles"} chosen
           </span>
           <div className="actions">
             <Button isSmall onClick={() => setChosen(new Map())}>
@@ -101,14 +101,14 @@ export function Members({ group: { uid }, rights }: GroupPartProps) {
           </div>
         </div>
       )}
-      {lineageOf(uid).length > 1 && <h2>From groups above</h2>}
       {lineageOf(uid)
         .slice(0, -1)
         .reverse()
         .map((above) => (
-          <Inherited key={above} group={above} />
+          <Inherited key={above} group={above} onOpen={(binding) => setOpen({ kind: "binding", binding })} />
         ))}
       <Suspense>
+        {open?.kind === "invite" && <InviteDialog group={uid} onClose={close} />}
         {open?.kind === "grant" && <GrantDialog group={uid} onClose={close} />}
         {open?.kind === "binding" && <BindingDialog binding={open.binding} rights={rights} onClose={close} />}
         {open?.kind === "revoke" && (
@@ -192,30 +192,49 @@ function bindingColumns({ endOf, isWhole }: Ends): Column<RoleBinding>[] {
 
 const SHOWN_ABOVE = 20;
 
-function Inherited({ group }: { readonly group: string }) {
+interface InheritedProps {
+  readonly group: string;
+  readonly onOpen: (binding: RoleBinding) => void;
+}
+
+/** Who has a role in a group above, and so in this one. */
+function Inherited({ group, onOpen }: InheritedProps) {
   const request = { group, pageSize: SHOWN_ABOVE };
   const { data, error } = useQuery(RoleBindingsService.method.listRoleBindings, request, { retry: false });
   if (error !== null) return <Failed error={error} />;
   const [first] = data?.roleBindings ?? [];
   if (data === undefined || first === undefined) return null;
+  const more = Number(data.totalCount ?? 0) - data.roleBindings.length;
   return (
-    <details className="commands">
-      <summary>
-        <span className="foreign">{first.group?.name}</span>: {String(data.totalCount ?? data.roleBindings.length)}
-      </summary>
-      <ul>
+    <section className="inherited" aria-label={`From ${first.group?.name}`}>
+      <h2>
+        From{" "}
+        <Link href={`/groups/${group}`} className="foreign">
+          {first.group?.name}
+        </Link>
+      </h2>
+      <ul className="plain">
         {data.roleBindings.map((binding) => (
-          <li key={binding.uid}>
-            <Link href={`/identities/${binding.identity?.uid}`} className="foreign">
+          <li key={binding.uid} className="actions">
+            <Link href={`/identities/${binding.identity?.uid}`}>
               <MemberName binding={binding} />
-            </Link>{" "}
+            </Link>
             <span className="soft foreign">{binding.role?.name}</span>
+            <Button look="quiet" isSmall onClick={() => onOpen(binding)}>
+              Details
+              <span className="visually-hidden">
+                {" "}
+                of <MemberName binding={binding} />
+              </span>
+            </Button>
           </li>
         ))}
       </ul>
-      <p>
-        <Link href={`/groups/${parentOf(first.uid)}?view=members`}>All members of that group</Link>
-      </p>
-    </details>
+      {more > 0 && (
+        <p>
+          <Link href={`/groups/${group}?view=members`}>{more} more</Link>
+        </p>
+      )}
+    </section>
   );
 }

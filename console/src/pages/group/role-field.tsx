@@ -17,7 +17,13 @@ interface RoleFieldProps {
 }
 
 const PAGE_SIZE = 200;
-const COMMON = ["viewer", "editor", "owner"];
+/** What the common roles are for, in words. */
+const MEANINGS: Readonly<Record<string, string>> = {
+  viewer: "sees everything, and changes nothing",
+  editor: "sees everything, and changes repos, tags and subscriptions",
+  owner: "does everything, also granting roles and deleting",
+};
+const COMMON = Object.keys(MEANINGS);
 
 export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
   const id = useId();
@@ -33,8 +39,8 @@ export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
     <fieldset aria-describedby={wrong === undefined ? undefined : `${id}-wrong`}>
       <legend>Role</legend>
       <TextField
-        label="Search roles"
-        hint="By name, or by what the role must allow, such as repo.create"
+        label="Search"
+        hint="A name, or what the role must allow, such as repo.create"
         type="search"
         value={filter}
         onChange={({ target }) => setFilter(target.value)}
@@ -44,7 +50,8 @@ export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
           <label key={uid}>
             <input type="radio" name={id} checked={uid === chosen} onChange={() => onChange(uid)} />
             <span>
-              <span className="foreign">{name}</span> <span className="soft foreign">{description}</span>
+              <span className="foreign">{name}</span>{" "}
+              <span className="soft foreign">{(uid.includes("/") ? undefined : MEANINGS[name]) ?? description}</span>
             </span>
           </label>
         ))}
@@ -56,7 +63,7 @@ export function RoleField({ group, chosen, onChange, wrong }: RoleFieldProps) {
         </span>
       </span>
       {role !== undefined && (
-        <details className="commands" open>
+        <details className="commands">
           <summary>What {role.name} allows</summary>
           <div className="line scrolled">
             <CapabilityList names={listCapabilityNames(role.capabilities)} />

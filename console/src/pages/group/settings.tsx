@@ -1,10 +1,11 @@
 // Renames, describes and deletes a group.
+import { Code } from "@connectrpc/connect";
 import { useMutation } from "@connectrpc/connect-query";
 import { type FormEvent, useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
-import { readProblem } from "../../api/errors.js";
-import { refresh } from "../../api/transport.js";
+import { NAME_RULE, readProblem } from "../../api/errors.js";
+import { refreshGroups } from "../../api/transport.js";
 import { parentOf } from "../../api/uids.js";
 import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
@@ -38,7 +39,7 @@ export function Settings({ group, rights }: GroupPartProps) {
       {rights.may("groups.delete", uid) ? (
         <>
           <h2>Delete the group</h2>
-          <p>It must be empty: groups, repos and whatever else is in it are deleted first.</p>
+          <p>Only an empty group can be deleted: first delete its groups, repos, workloads and what else is in it.</p>
           <div className="actions">
             <Button look="danger" onClick={() => setDeleting(true)}>
               Delete…
@@ -65,8 +66,8 @@ function RenameForm({ group }: { readonly group: Group }) {
     const request = { group: { uid, name, description }, updateMask: { paths: ["name", "description"] } };
     const updated = await update.mutateAsync(request).catch(() => undefined);
     if (updated === undefined) return;
-    say("The group was changed.");
-    await refresh();
+    say(name === group.name ? `${name} was changed.` : `${group.name} is ${name} now.`);
+    await refreshGroups();
   }
 
   return (
@@ -74,6 +75,7 @@ function RenameForm({ group }: { readonly group: Group }) {
       <h2>Name and description</h2>
       <TextField
         label="Name"
+        hint={NAME_RULE}
         wrong={problem?.fields.get("name")}
         value={name}
         onChange={({ target }) => setName(target.value)}
@@ -118,7 +120,7 @@ function DeleteDialog({ group: { uid, name }, onClose }: { readonly group: Group
     say(`${name} was deleted.`);
     const parent = parentOf(uid);
     navigate(parent === "" ? "/" : `/groups/${parent}?view=groups`);
-    await refresh();
+    await refreshGroups();
   }
 
   return (
@@ -126,12 +128,19 @@ function DeleteDialog({ group: { uid, name }, onClose }: { readonly group: Group
       <form onSubmit={(event) => void submit(event)} noValidate>
         <p>It cannot be restored from here.</p>
         <TextField
-          label={`Type ${name} to delete it`}
+          label={`Type “${name}” to delete it`}
           wrong={isTried && typed !== name ? "It is not the name of the group" : undefined}
           value={typed}
           onChange={({ target }) => setTyped(target.value)}
         />
         <ProblemNote problem={problem} />
+        {problem?.code === Code.FailedPrecondition && (
+          <p>
+            <Link href={`/groups/${uid}?view=groups`} onClick={onClose}>
+              See the groups in it
+            </Link>
+          </p>
+        )}
         <div className="actions">
           <Button type="submit" look="danger" isBusy={remove.isPending}>
             Delete the group

@@ -76,7 +76,7 @@ function WorkloadPage({ uid, rights }: IdentityPartProps) {
       {...(actions !== undefined && { actions })}
     >
       <dl className="facts">
-        <dt>Assumed by</dt>
+        <dt>Signs in with</dt>
         <dd className="foreign">{describeMatch(identity)}</dd>
         <Conditions uid={uid} />
         <dt>Last used</dt>
@@ -123,6 +123,13 @@ function Conditions({ uid }: { readonly uid: string }) {
 
 function Bindings({ uid, rights }: IdentityPartProps) {
   const [open, setOpen] = useState<RoleBinding>();
+  const { data: access } = useQuery(
+    AccessService.method.listAccess,
+    { identity: uid, pageSize: 200 },
+    { retry: false },
+  );
+  const ends = new Map(access?.grants.map(({ roleBinding, endTime }) => [roleBinding, endTime]));
+  const isWhole = access?.nextPageToken === "";
   const columns: Column<RoleBinding>[] = [
     { title: "Role", cell: ({ role }) => <span className="foreign">{role?.name}</span> },
     {
@@ -131,6 +138,12 @@ function Bindings({ uid, rights }: IdentityPartProps) {
         <Link href={`/groups/${group?.uid}`} className="foreign">
           {group?.name}
         </Link>
+      ),
+    },
+    {
+      title: "Ends",
+      cell: ({ uid: binding }) => (
+        <Time at={ends.get(binding)} absent={isWhole ? "does not end" : "see the details"} relative />
       ),
     },
     { title: "Since", cell: ({ createTime }) => <Time at={createTime} /> },
@@ -156,7 +169,7 @@ function Bindings({ uid, rights }: IdentityPartProps) {
         columns={columns}
         empty={
           <Empty title="No role that you may see">
-            <p>Grant one on the page of a group.</p>
+            <p>Roles are granted on the page of a group, among its members.</p>
           </Empty>
         }
       />

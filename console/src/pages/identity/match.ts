@@ -30,7 +30,7 @@ export function describeMatch({ relationship }: Pick<Identity, "relationship">):
     case "servicePrincipal":
       return "A component of the service itself";
     default:
-      return "Nothing: it is used by the operator, or is a person";
+      return "Nothing: the operator uses it";
   }
 }
 
