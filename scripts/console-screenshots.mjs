@@ -112,12 +112,12 @@ async function takePictures({ org, payments }) {
   await take(page, "members");
 
   await page.getByRole("button", { name: "Grant a role" }).click();
-  await page.getByLabel("People and workloads").fill("jonas");
-  await page.getByRole("button", { name: /^Jonas Berg/ }).click();
-  await page.getByLabel("Search roles").fill("repo.create");
+  await page.getByLabel("Who").fill("jonas");
+  await page.getByRole("option", { name: /^Jonas Berg/ }).click();
+  await page.getByLabel("Search").fill("repo.create");
   await page.getByRole("radio", { name: /^editor / }).check();
   await page.getByLabel("Ends").selectOption("in 8 hours");
-  await page.getByLabel("People and workloads").scrollIntoViewIfNeeded();
+  await page.getByLabel("Who").scrollIntoViewIfNeeded();
   await take(page, "grant");
 
   await page.goto("/console/");
@@ -129,9 +129,8 @@ async function takePictures({ org, payments }) {
 
   await page.goto(`${group}?view=invites`);
   await page.getByRole("button", { name: "Invite people" }).first().click();
-  await page.getByLabel("Search roles").fill("viewer");
+  await page.getByLabel("Search").fill("viewer");
   await page.getByRole("radio", { name: /^viewer / }).check();
-  await page.getByText("What viewer allows").click();
   await page.getByLabel("E-mail address").fill("lena@acme.example");
   await take(page, "invite");
 

@@ -10,13 +10,19 @@ const GroupTree = lazy(async () => ({ default: (await import("./tree.js")).Group
 const importFindDialog = () => import("./find-dialog.js");
 const FindDialog = lazy(async () => ({ default: (await importFindDialog()).FindDialog }));
 
+/** When the dialog to find things is loaded, in milliseconds after the shell. */
+const PRELOAD_MS = 1_000;
+
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isFinding, setFinding] = useState(false);
   const [isTreeOpen, setTreeOpen] = useState(false);
   const [path] = useLocation();
   useFindKey(() => setFinding(true));
-  // Whoever presses the key goes on typing, so the dialog is there by then.
-  useEffect(() => void importFindDialog(), []);
+  // Whoever presses the key goes on typing, so the dialog is there by then. The first view comes before it.
+  useEffect(() => {
+    const timer = setTimeout(() => void importFindDialog(), PRELOAD_MS);
+    return () => clearTimeout(timer);
+  }, []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another path closes what lies over the view.
   useEffect(() => {
     setFinding(false);

@@ -1,5 +1,5 @@
 // A list in the order of the service, a page at a time. The page's place is in the URL, so that Back, a reload and a link
-// lead to it. One page is in memory, however long the list is.
+// lead to it. A page that was left is forgotten within a minute, however long the list is.
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
