@@ -31,11 +31,11 @@ export function WhoMay({ capability, uid, what }: WhoMayProps) {
       You may not {what}.{" "}
       {known.length > 0 ? (
         <>
-          It can be granted by <span className="foreign">{known.join(", ")}</span>
-          {data?.nextPageToken !== "" && " and others"}.
+          Ask <span className="foreign">{known.join(", ")}</span>
+          {data?.nextPageToken !== "" && " or others"}, who can grant it to you.
         </>
       ) : (
-        "An owner of the organisation can grant it."
+        "Ask an owner of the organisation, who can grant it to you."
       )}
     </p>
   );

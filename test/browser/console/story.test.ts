@@ -69,7 +69,7 @@ describe("an owner and a guest", () => {
     const { page } = guest;
     await page.getByText("You may not grant roles here.").waitFor();
     // The guest does not see who holds roles in the organisation.
-    await page.getByText("An owner of the organisation can grant it.").waitFor();
+    await page.getByText("Ask an owner of the organisation, who can grant it to you.").waitFor();
     assert.equal(await page.getByRole("button", { name: "Grant a role" }).count(), 0);
     assert.equal(await page.getByRole("checkbox").count(), 0);
     await openPart(page, "Groups");
