@@ -11,31 +11,37 @@ interface Described {
 interface TextFieldProps extends InputHTMLAttributes<HTMLInputElement>, Described {}
 
 export function TextField({ label, hint, wrong, ...input }: TextFieldProps) {
-  const id = useId();
   return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      {hint !== undefined && (
-        <span className="hint" id={`${id}-hint`}>
-          {hint}
-        </span>
-      )}
-      <input
-        id={id}
-        className="input"
-        autoComplete="off"
-        {...input}
-        aria-invalid={wrong !== undefined}
-        aria-describedby={describedBy(id, hint, wrong)}
-      />
-      <Wrong id={id} text={wrong} />
-    </div>
+    <Field label={label} hint={hint} wrong={wrong}>
+      {(control) => <input className="input" autoComplete="off" {...input} {...control} />}
+    </Field>
   );
 }
 
 interface SelectFieldProps extends SelectHTMLAttributes<HTMLSelectElement>, Described {}
 
 export function SelectField({ label, hint, wrong, children, ...select }: SelectFieldProps) {
+  return (
+    <Field label={label} hint={hint} wrong={wrong}>
+      {(control) => (
+        <select className="input" {...select} {...control}>
+          {children}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+interface FieldProps extends Described {
+  /** Renders the control with what connects it to its label, its hint and its rule. */
+  readonly children: (control: {
+    readonly id: string;
+    readonly "aria-invalid": boolean;
+    readonly "aria-describedby": string | undefined;
+  }) => ReactNode;
+}
+
+function Field({ label, hint, wrong, children }: FieldProps) {
   const id = useId();
   return (
     <div className="field">
@@ -45,25 +51,11 @@ export function SelectField({ label, hint, wrong, children, ...select }: SelectF
           {hint}
         </span>
       )}
-      <select
-        id={id}
-        className="input"
-        {...select}
-        aria-invalid={wrong !== undefined}
-        aria-describedby={describedBy(id, hint, wrong)}
-      >
-        {children}
-      </select>
-      <Wrong id={id} text={wrong} />
+      {children({ id, "aria-invalid": wrong !== undefined, "aria-describedby": describedBy(id, hint, wrong) })}
+      <span className="wrong" id={`${id}-wrong`} role="alert">
+        {wrong}
+      </span>
     </div>
-  );
-}
-
-function Wrong({ id, text }: { readonly id: string; readonly text: string | undefined }) {
-  return (
-    <span className="wrong" id={`${id}-wrong`} role="alert">
-      {text}
-    </span>
   );
 }
 

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { readProblem } from "../api/errors.js";
 import { Button } from "./button.js";
+import { isolate } from "./isolate.js";
 
 const HOME = "Arbor console";
 
@@ -17,7 +18,7 @@ interface PageProps {
 export function Page({ title, crumbs, badges, actions, lead, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = title === HOME ? HOME : `${title} - ${HOME}`;
+    document.title = title === HOME ? HOME : `${isolate(title)} - ${HOME}`;
     // A view that asks for input has the focus there already.
     if (document.activeElement === document.body || document.activeElement === null) heading.current?.focus();
   }, [title]);

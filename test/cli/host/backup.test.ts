@@ -121,7 +121,7 @@ describe("a backup of a running service, restored elsewhere", () => {
     const to = join(tempDir(), "data");
     assert.equal((await runCommand(["restore", backup, "--data", to])).code, 0);
     const checked = await runCommand(["check", "--data", to]);
-    assert.deepEqual([checked.code, checked.stdout.match(/: sound$/gm)?.length], [0, 12], checked.stdout);
+    assert.deepEqual([checked.code, checked.stdout.match(/: sound$/gm)?.length], [0, 13], checked.stdout);
   });
 
   describe("which is refused", () => {

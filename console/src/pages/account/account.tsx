@@ -11,8 +11,7 @@ import { refresh } from "../../api/transport.js";
 import { session } from "../../session/session.js";
 import { useCaller, useSession } from "../../session/use-session.js";
 import { Button, CopyButton } from "../../ui/button.js";
-import { Commands } from "../../ui/commands.js";
-import { Dialog } from "../../ui/dialog.js";
+import { ConfirmDialog } from "../../ui/confirm-dialog.js";
 import { ProblemNote } from "../../ui/field.js";
 import { Empty, Failed, Loading, Page } from "../../ui/page.js";
 import { Time } from "../../ui/time.js";
@@ -133,40 +132,27 @@ function OwnBindings({ pending }: { readonly pending: boolean }) {
   );
 }
 
-function DropDialog({
-  binding: { uid, role, group },
-  onClose,
-}: {
+interface DropDialogProps {
   readonly binding: Binding;
   readonly onClose: () => void;
-}) {
+}
+
+function DropDialog({ binding: { uid, role, group }, onClose }: DropDialogProps) {
   const drop = useMutation(BindingsService.method.dropBinding);
-
-  async function submit(): Promise<void> {
-    const done = await drop.mutateAsync({ uid }).catch(() => undefined);
-    if (done === undefined) return;
-    say("You gave up the role.");
-    await refresh();
-    onClose();
-  }
-
   return (
-    <Dialog title="Give up this role?" onClose={onClose}>
+    <ConfirmDialog
+      title="Give up this role?"
+      label="Give up the role"
+      run={() => drop.mutateAsync({ uid })}
+      done="You gave up the role."
+      action={{ method: "DELETE", path: `/bindings/v1/bindings/${uid}`, arbor: ["auth", "bindings", "drop", uid] }}
+      onClose={onClose}
+    >
       <p>
         You are no longer <span className="foreign">{role?.name}</span> in{" "}
         <span className="foreign">{group?.name}</span>. You cannot take it back: somebody must grant it again.
       </p>
-      <ProblemNote problem={drop.error ? readProblem(drop.error) : undefined} />
-      <div className="actions">
-        <Button look="danger" isBusy={drop.isPending} onClick={() => void submit()}>
-          Give up the role
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-      <Commands
-        action={{ method: "DELETE", path: `/bindings/v1/bindings/${uid}`, arbor: ["auth", "bindings", "drop", uid] }}
-      />
-    </Dialog>
+    </ConfirmDialog>
   );
 }
 
@@ -187,8 +173,8 @@ function Sessions() {
   }
 
   async function endAll(): Promise<void> {
-    const done = await revokeAll.mutateAsync({ uid: caller }).catch(() => undefined);
-    if (done !== undefined) await session.signOut();
+    await revokeAll.mutateAsync({ uid: caller });
+    await session.signOut();
   }
 
   return (
@@ -220,26 +206,22 @@ function Sessions() {
         </Button>
       </div>
       {isEndingAll && (
-        <Dialog title="Sign out everywhere?" onClose={() => setEndingAll(false)}>
+        <ConfirmDialog
+          title="Sign out everywhere?"
+          label="Sign out everywhere"
+          run={endAll}
+          action={{
+            method: "POST",
+            path: `/tokens/v1/identities/${caller}:revokeTokens`,
+            body: {},
+            arbor: ["iam", "identities", "revoke-tokens"],
+          }}
+          onClose={() => setEndingAll(false)}
+        >
           <p>
             All your sessions end, here and on other machines, and all your tokens are refused from the next call on.
           </p>
-          <ProblemNote problem={revokeAll.error ? readProblem(revokeAll.error) : undefined} />
-          <div className="actions">
-            <Button look="danger" isBusy={revokeAll.isPending} onClick={() => void endAll()}>
-              Sign out everywhere
-            </Button>
-            <Button onClick={() => setEndingAll(false)}>Cancel</Button>
-          </div>
-          <Commands
-            action={{
-              method: "POST",
-              path: `/tokens/v1/identities/${caller}:revokeTokens`,
-              body: {},
-              arbor: ["iam", "identities", "revoke-tokens"],
-            }}
-          />
-        </Dialog>
+        </ConfirmDialog>
       )}
     </section>
   );

@@ -15,6 +15,7 @@ import { Button, CopyButton } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote } from "../../ui/field.js";
+import { FormActions } from "../../ui/form-actions.js";
 import { MemberName } from "../../ui/member-name.js";
 import { Time } from "../../ui/time.js";
 import { say } from "../../ui/toasts.js";
@@ -142,12 +143,7 @@ function EndDialog({ binding, onClose }: { readonly binding: RoleBinding; readon
         wrong={isTried ? (wrong ?? problem?.fields.get("end_time")) : undefined}
       />
       <ProblemNote problem={problem} shown={["end_time"]} />
-      <div className="actions">
-        <Button look="main" isBusy={setEnd.isPending} onClick={() => void submit()}>
-          Change
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
+      <FormActions label="Change" isBusy={setEnd.isPending} onConfirm={() => void submit()} onCancel={onClose} />
       <Commands
         action={{
           method: "POST",

@@ -4,10 +4,10 @@ import { useLocation } from "wouter";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
 import { NAME_RULE, readProblem } from "../../api/errors.js";
 import { refreshGroups } from "../../api/transport.js";
-import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote, TextField } from "../../ui/field.js";
+import { FormActions } from "../../ui/form-actions.js";
 import { say } from "../../ui/toasts.js";
 import { useDraft } from "../../ui/use-draft.js";
 
@@ -56,12 +56,7 @@ export function CreateGroupDialog({ parent, onClose }: CreateGroupDialogProps) {
           onChange={(event) => setDraft({ ...draft, description: event.target.value })}
         />
         <ProblemNote problem={problem} shown={["name", "description"]} />
-        <div className="actions">
-          <Button type="submit" look="main" isBusy={create.isPending}>
-            Create
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+        <FormActions label="Create" isBusy={create.isPending} onCancel={onClose} />
         <Commands
           action={{
             method: "POST",

@@ -7,11 +7,12 @@ import { TemporaryBindingsService } from "#gen/arbor/bindings/v1/temporary_bindi
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
 import { type Problem, readProblem } from "../../api/errors.js";
 import { refresh } from "../../api/transport.js";
-import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { GroupPath } from "../../ui/crumbs.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote } from "../../ui/field.js";
+import { FormActions } from "../../ui/form-actions.js";
+import { isolate } from "../../ui/isolate.js";
 import { say } from "../../ui/toasts.js";
 import { useDraft } from "../../ui/use-draft.js";
 import { checkEnd, type EndChoice, EndField, endOf } from "./end-field.js";
@@ -60,7 +61,7 @@ export function GrantDialog({ group, onClose }: GrantDialogProps) {
       setProblem(readProblem(error));
     } finally {
       setBusy(false);
-      const names = who.filter(({ uid }) => granted.includes(uid)).map(({ name }) => name);
+      const names = who.filter(({ uid }) => granted.includes(uid)).map(({ name }) => isolate(name));
       if (names.length > 0) say(`The role was granted to ${names.join(", ")}.`);
       await refresh();
     }
@@ -105,12 +106,7 @@ export function GrantDialog({ group, onClose }: GrantDialogProps) {
           wrong={isTried ? (wrongEnd ?? problem?.fields.get("end_time")) : undefined}
         />
         <ProblemNote problem={problem} shown={["identity_uid", "role_uid", "end_time"]} />
-        <div className="actions">
-          <Button type="submit" look="main" isBusy={isBusy}>
-            Grant
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+        <FormActions label="Grant" isBusy={isBusy} onCancel={onClose} />
         <Commands
           action={{
             method: "POST",

@@ -10,6 +10,7 @@ import { Commands } from "../../ui/commands.js";
 import { GroupPath } from "../../ui/crumbs.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote, SelectField, TextField } from "../../ui/field.js";
+import { FormActions } from "../../ui/form-actions.js";
 import { useDraft } from "../../ui/use-draft.js";
 import { RoleField } from "./role-field.js";
 
@@ -108,12 +109,7 @@ export function InviteDialog({ group, onClose }: InviteDialogProps) {
           Only one person can accept it
         </label>
         <ProblemNote problem={problem} shown={["role_uid", "email", "ttl"]} />
-        <div className="actions">
-          <Button type="submit" look="main" isBusy={create.isPending}>
-            Make the invite
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+        <FormActions label="Make the invite" isBusy={create.isPending} onCancel={onClose} />
         <Commands
           action={{
             method: "POST",

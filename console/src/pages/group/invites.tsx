@@ -1,16 +1,11 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { lazy, Suspense, useState } from "react";
 import { type GroupInvite, GroupInvitesService } from "#gen/chainguard/platform/iam/v2/group_invites_pb.js";
-import { readProblem } from "../../api/errors.js";
-import { refresh } from "../../api/transport.js";
 import { Button } from "../../ui/button.js";
-import { Commands } from "../../ui/commands.js";
-import { Dialog } from "../../ui/dialog.js";
-import { ProblemNote } from "../../ui/field.js";
+import { ConfirmDialog } from "../../ui/confirm-dialog.js";
 import { Empty } from "../../ui/page.js";
 import { type Column, PagedTable } from "../../ui/paged-table.js";
 import { Time } from "../../ui/time.js";
-import { say } from "../../ui/toasts.js";
 import { WhoMay } from "../../ui/who-may.js";
 import type { GroupPartProps } from "./group.js";
 
@@ -76,32 +71,21 @@ export function Invites({ group, rights }: GroupPartProps) {
 
 function EndInviteDialog({ invite, onClose }: { readonly invite: GroupInvite; readonly onClose: () => void }) {
   const end = useMutation(GroupInvitesService.method.deleteGroupInvite);
-
-  async function submit(): Promise<void> {
-    const ended = await end.mutateAsync({ uid: invite.uid }).catch(() => undefined);
-    if (ended === undefined) return;
-    say("The invite was ended.");
-    await refresh();
-    onClose();
-  }
-
+  const { uid } = invite;
   return (
-    <Dialog title="End this invite?" onClose={onClose}>
+    <ConfirmDialog
+      title="End this invite?"
+      label="End the invite"
+      run={() => end.mutateAsync({ uid })}
+      done="The invite was ended."
+      action={{
+        method: "DELETE",
+        path: `/iam/v2/groupInvites/${uid}`,
+        arbor: ["iam", "group-invites", "delete", uid],
+      }}
+      onClose={onClose}
+    >
       <p>Its link stops working. Who has joined by it keeps the role: revoke that among the members.</p>
-      <ProblemNote problem={end.error ? readProblem(end.error) : undefined} />
-      <div className="actions">
-        <Button look="danger" isBusy={end.isPending} onClick={() => void submit()}>
-          End the invite
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-      <Commands
-        action={{
-          method: "DELETE",
-          path: `/iam/v2/groupInvites/${invite.uid}`,
-          arbor: ["iam", "group-invites", "delete", invite.uid],
-        }}
-      />
-    </Dialog>
+    </ConfirmDialog>
   );
 }

@@ -11,6 +11,7 @@ import { Button } from "../../ui/button.js";
 import { Commands } from "../../ui/commands.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ProblemNote, TextField } from "../../ui/field.js";
+import { FormActions } from "../../ui/form-actions.js";
 import { Time } from "../../ui/time.js";
 import { say } from "../../ui/toasts.js";
 import { WhoMay } from "../../ui/who-may.js";
@@ -141,12 +142,7 @@ function DeleteDialog({ group: { uid, name }, onClose }: { readonly group: Group
             </Link>
           </p>
         )}
-        <div className="actions">
-          <Button type="submit" look="danger" isBusy={remove.isPending}>
-            Delete the group
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </div>
+        <FormActions label="Delete the group" isDanger isBusy={remove.isPending} onCancel={onClose} />
         <Commands
           action={{ method: "DELETE", path: `/iam/v2/groups/${uid}`, arbor: ["iam", "groups", "delete", uid] }}
         />

@@ -7,18 +7,14 @@ import { TokensService } from "#gen/arbor/tokens/v1/tokens_pb.js";
 import { TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
 import { IdentitiesService, type Identity } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
 import { type RoleBinding, RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
-import { readProblem } from "../../api/errors.js";
 import { type Rights, useRights } from "../../api/rights.js";
 import { parentOf } from "../../api/uids.js";
 import { Button, CopyButton } from "../../ui/button.js";
-import { Commands } from "../../ui/commands.js";
+import { ConfirmDialog } from "../../ui/confirm-dialog.js";
 import { Crumbs } from "../../ui/crumbs.js";
-import { Dialog } from "../../ui/dialog.js";
-import { ProblemNote } from "../../ui/field.js";
 import { Empty, Failed, Loading, Page } from "../../ui/page.js";
 import { type Column, PagedTable } from "../../ui/paged-table.js";
 import { Time } from "../../ui/time.js";
-import { say } from "../../ui/toasts.js";
 import { BindingDialog } from "../group/binding.js";
 import { describeCondition, describeMatch } from "./match.js";
 
@@ -185,35 +181,24 @@ interface RevokeTokensDialogProps {
 
 function RevokeTokensDialog({ identity: { uid, name }, onClose }: RevokeTokensDialogProps) {
   const revoke = useMutation(TokensService.method.revokeTokens);
-
-  async function submit(): Promise<void> {
-    const revoked = await revoke.mutateAsync({ uid }).catch(() => undefined);
-    if (revoked === undefined) return;
-    say(`All tokens of ${name} were revoked.`);
-    onClose();
-  }
-
   return (
-    <Dialog title="Revoke all its tokens?" onClose={onClose}>
+    <ConfirmDialog
+      title="Revoke all its tokens?"
+      label="Revoke"
+      run={() => revoke.mutateAsync({ uid })}
+      done={`All tokens of ${name} were revoked.`}
+      action={{
+        method: "POST",
+        path: `/tokens/v1/identities/${uid}:revokeTokens`,
+        body: {},
+        arbor: ["iam", "identities", "revoke-tokens", uid],
+      }}
+      onClose={onClose}
+    >
       <p>
         Every token of <span className="foreign">{name}</span> is refused from the next call on. It keeps its roles, and
         can get new tokens.
       </p>
-      <ProblemNote problem={revoke.error ? readProblem(revoke.error) : undefined} />
-      <div className="actions">
-        <Button look="danger" isBusy={revoke.isPending} onClick={() => void submit()}>
-          Revoke
-        </Button>
-        <Button onClick={onClose}>Cancel</Button>
-      </div>
-      <Commands
-        action={{
-          method: "POST",
-          path: `/tokens/v1/identities/${uid}:revokeTokens`,
-          body: {},
-          arbor: ["iam", "identities", "revoke-tokens", uid],
-        }}
-      />
-    </Dialog>
+    </ConfirmDialog>
   );
 }
