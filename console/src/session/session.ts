@@ -30,8 +30,8 @@ const RENEW_BEFORE_MS = 60_000;
 const ATTEMPTS = 4;
 const REQUEST_MS = 15_000;
 /**
- * Whether this browser may have a session: `cookie`, or the uid of the organisation's identity provider by which it is
- * renewed. Without it nothing is asked for. It is no secret.
+ * Whether this browser may have a session: how it is renewed, which is `cookie` or the uid of an organisation's identity
+ * provider, and after a space its id. Without it nothing is asked for. It is no secret.
  */
 const HINT = "arbor-session";
 const BY_COOKIE = "cookie";
@@ -88,6 +88,7 @@ class Session {
    * @throws when nobody is signed in, or the service cannot be reached
    */
   async token(rejected?: string): Promise<string> {
+    if (this.#state.kind === "signed-out") throw new SessionError(401, "nobody is signed in");
     const known = this.#token;
     if (known !== undefined && known.text !== rejected && Date.now() < known.staleMs) return known.text;
     return (await this.#renew()).text;
@@ -116,24 +117,27 @@ class Session {
   }
 
   #renew(): Promise<Token> {
-    this.#renewal ??= this.#renewTwice().finally(() => {
+    this.#renewal ??= this.#renewAgain().finally(() => {
       this.#renewal = undefined;
     });
     return this.#renewal;
   }
 
-  // Another tab may have got another cookie for the same session while the first request was on its way.
-  async #renewTwice(): Promise<Token> {
-    try {
-      return await this.#request({});
-    } catch (error) {
-      if (!isRejected(error)) throw error;
-    }
-    try {
-      return await this.#request({});
-    } catch (error) {
-      if (isRejected(error)) await this.#noteEnd();
-      throw error;
+  // Another tab may have got another cookie for the same session while the first request was on its way, or may have signed
+  // in again meanwhile.
+  async #renewAgain(): Promise<Token> {
+    for (let attempt = 1; ; attempt++) {
+      const hint = localStorage.getItem(HINT);
+      try {
+        return await this.#request({});
+      } catch (error) {
+        if (!isRejected(error)) throw error;
+        const isSame = localStorage.getItem(HINT) === hint;
+        if (attempt > 1 && (isSame || attempt === ATTEMPTS)) {
+          await this.#noteEnd();
+          throw error;
+        }
+      }
     }
   }
 
@@ -169,11 +173,11 @@ class Session {
 
   async #request(body: object): Promise<Token> {
     const { accessToken, expiresIn, session } = await post(body);
-    const hint = session.renewal === "redirect" ? (session.idpId ?? BY_COOKIE) : BY_COOKIE;
-    localStorage.setItem(HINT, hint);
+    const renewal = session.renewal === "redirect" ? (session.idpId ?? BY_COOKIE) : BY_COOKIE;
+    localStorage.setItem(HINT, `${renewal} ${session.id}`);
     const lifeMs = expiresIn * 1000;
     // A session that ends with its token is used to its end: a renewal cannot give a longer one.
-    const earlyMs = hint === BY_COOKIE ? Math.min(RENEW_BEFORE_MS, lifeMs / 2) : 0;
+    const earlyMs = renewal === BY_COOKIE ? Math.min(RENEW_BEFORE_MS, lifeMs / 2) : 0;
     this.#token = { text: accessToken, staleMs: Date.now() + lifeMs - earlyMs };
     const subject = subjectOf(accessToken);
     dropDraftsOfOthers(subject);
@@ -182,12 +186,12 @@ class Session {
   }
 
   async #noteEnd(): Promise<void> {
-    const hint = localStorage.getItem(HINT);
+    const [renewal = BY_COOKIE] = localStorage.getItem(HINT)?.split(" ") ?? [];
     this.#token = undefined;
     localStorage.removeItem(HINT);
-    if (hint !== null && hint !== BY_COOKIE) {
+    if (renewal !== BY_COOKIE) {
       // The organisation's provider says whether the person may go on. Drafts lie in sessionStorage.
-      await beginLogin({ idpId: hint, prompt: "none" });
+      await beginLogin({ idpId: renewal, prompt: "none" });
       return;
     }
     this.#set({ kind: "signed-out", ended: true });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
+import { waitUntil } from "../../support/wait-until.js";
 import { ada, bob, type ConsoleWorld, call, startConsoleWorld } from "./world.js";
 
 const SESSION = "*/console/session";
@@ -276,6 +277,38 @@ test("a renewal at the provider that it refuses leads to the sign-in", async () 
   world.provider.account = undefined;
   await page.reload();
   await page.getByText("Your session has ended").waitFor();
+  await context.close();
+});
+
+test("a renewal that is rejected while another tab signs in ends neither tab", async () => {
+  const person = await world.person();
+  const { page, context } = person;
+  await world.signIn(person, ada);
+  await context.clearCookies();
+  const session = await context.newCDPSession(page);
+  const held: string[] = [];
+  session.on("Fetch.requestPaused", ({ requestId }) => held.push(requestId));
+  await session.send("Fetch.enable", { patterns: [{ urlPattern: SESSION, requestStage: "Response" }] });
+  const release = async () => {
+    const requestId = await waitUntil(() => held.shift());
+    await session.send("Fetch.continueResponse", { requestId });
+  };
+  const reloaded = page.reload();
+  await release();
+  // The second rejection is on its way when the other tab signs in.
+  await waitUntil(() => held.length > 0);
+  const second = await context.newPage();
+  await second.goto("/console/account");
+  world.provider.account = ada;
+  await second.evaluate("localStorage.removeItem('arbor-session')");
+  await second.reload();
+  await world.signIn({ ...person, page: second }, ada, "/console/account");
+  await release();
+  await session.send("Fetch.disable");
+  await reloaded;
+  for (const tab of [page, second]) await isSignedIn(tab);
+  await second.reload();
+  await isSignedIn(second);
   await context.close();
 });
 
