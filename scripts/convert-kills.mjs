@@ -153,7 +153,7 @@ async function fill(old, directory, { group: root }) {
     const row = {
       uid: childUid(repoUid, n),
       repoUid,
-      name: `v${n}`,
+      name: nameOfFamily(n % 4, n),
       digest: `sha256:${n % 1000}`,
       family: n % 4,
       ...times,
@@ -163,6 +163,11 @@ async function fill(old, directory, { group: root }) {
   await inBatches(rows, (tx, n) => insertAdvisory(tx, parents[n % parents.length], n, childUid));
   while ((await store.write((tx) => tx.advisories.indexChanges(BATCH))) > 0);
   await store.close();
+}
+
+// The family follows from the name; the conversion decides it again.
+function nameOfFamily(family, n) {
+  return [`v${n}`, `sha256-${n}`, `v${n}-20260131`, `v${n}-r1`][family];
 }
 
 async function insertAdvisory(tx, groupUid, n, childUid) {
