@@ -58,6 +58,7 @@ export function identityRow(uid: string, values: Partial<IdentityRow> = {}): Ide
     updateTimeMs: 1_000,
     lastSeenTimeMs: 1_000,
     deleteTimeMs: null,
+    deactivateTimeMs: null,
     ...values,
   };
 }

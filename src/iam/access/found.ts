@@ -15,6 +15,7 @@ import { identityKind } from "../../store/iam/identities.js";
 import { identityProviderKind } from "../../store/iam/identity-providers.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import { roleKind } from "../../store/iam/roles.js";
+import { scimUserKind } from "../../store/iam/scim-users.js";
 import { subscriptionKind } from "../../store/iam/subscriptions.js";
 import type { Kind } from "../../store/kind.js";
 import type { ListFilter, ListPosition, ListQuery, Page } from "../../store/lists/query.js";
@@ -119,6 +120,12 @@ const foundKinds: Readonly<Record<ListedName, FoundList>> = {
   overlayBindings: show(overlayBindingKind, {
     kind: FoundKind.OVERLAY_BINDING,
     needed: Capability.CAP_REGISTRY_OVERLAYS_LIST,
+  }),
+  scimUsers: show(scimUserKind, {
+    kind: FoundKind.SCIM_USER,
+    needed: Capability.CAP_IAM_SCIM_USERS_LIST,
+    name: ({ userName }) => userName,
+    detail: ({ externalId }) => externalId,
   }),
 };
 

@@ -87,6 +87,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers, store }:
         revokeTimeMs: 0,
         lastSeenTimeMs: startMs,
         deleteTimeMs: null,
+        deactivateTimeMs: null,
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };

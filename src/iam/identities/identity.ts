@@ -126,6 +126,7 @@ export function buildStandaloneIdentity(
     updateTimeMs: nowMs,
     lastSeenTimeMs: nowMs,
     deleteTimeMs: null,
+    deactivateTimeMs: null,
     ...fields,
   };
 }

@@ -63,9 +63,13 @@ const isToken = (t: Tables) =>
     eq(t.revokedTokens.tokenId, sql.placeholder("token")),
   );
 
-// One that is being deleted has no rights and no valid tokens.
+// One that is being deleted or that its directory has deactivated has no rights and no valid tokens.
 const isIdentity = (t: Tables) =>
-  and(eq(t.identities.uid, sql.placeholder("identity")), isNull(t.identities.deleteTimeMs));
+  and(
+    eq(t.identities.uid, sql.placeholder("identity")),
+    isNull(t.identities.deleteTimeMs),
+    isNull(t.identities.deactivateTimeMs),
+  );
 
 interface IdentityQuery {
   readonly identity: string;

@@ -4,7 +4,7 @@ import { and, asc, isNotNull, lt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindPatch, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { selectAny } from "../rows.js";
+import { selectAny, updateRows } from "../rows.js";
 import { buildEquals, buildUpdateValues, rowLimit, statement, value } from "../statement.js";
 import type { Tables } from "../tables/tables.js";
 
@@ -50,6 +50,8 @@ const declared = declareKind({
     lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
     /** When its deletion began, which takes several units of work; null for all others. */
     deleteTimeMs: c.long("delete_time_ms"),
+    /** Since when its directory says that it must not be used; null for all others. It has no rights and no valid tokens. */
+    deactivateTimeMs: c.long("deactivate_time_ms"),
   }),
   indexes: (c, t) => [
     c.index("identities_provider").on(t.providerUid),
@@ -57,7 +59,7 @@ const declared = declareKind({
     c.index("identities_deleted").on(t.deleteTimeMs).where(sql`delete_time_ms IS NOT NULL`),
   ],
   parent: "groupUid",
-  fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs", "deleteTimeMs"],
+  fixed: ["issuer", "subject", "providerUid", "lastSeenTimeMs", "deleteTimeMs", "deactivateTimeMs"],
   references: { providerUid: { to: "identityProviders" } },
   quota: "identities",
   hasNameWords: true,
@@ -88,6 +90,7 @@ const mark = statement<{ uid: string; deleteTimeMs: number }>((q, t) =>
 const markByProvider = statement<{ providerUid: string; deleteTimeMs: number }>((q, t) =>
   q.update(t.identities).set(marks(t)).where(buildEquals(t.identities, "providerUid")),
 );
+const deactivation = updateRows("identities", ["uid"], ["deactivateTimeMs"]);
 const marked = statement<{ limit: number }, { uid: string }>((q, t) =>
   q
     .select({ uid: t.identities.uid })
@@ -119,6 +122,14 @@ export class Identities extends ListedTable<IdentityRow, KindPatch<typeof declar
   /** Does the same to all people of a provider. */
   markDeletedOf(providerUid: string, deleteTimeMs: number): Promise<void> {
     return this.run(markByProvider, { providerUid, deleteTimeMs });
+  }
+
+  /**
+   * Sets since when its directory says that an identity must not be used, in epoch milliseconds; null: it may be used. What it
+   * is bound to stays.
+   */
+  setDeactivated(uid: string, deactivateTimeMs: number | null): Promise<void> {
+    return this.run(deactivation, { uid, deactivateTimeMs });
   }
 
   /** The uids of identities that are being deleted, at most `limit`. */

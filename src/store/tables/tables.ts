@@ -11,6 +11,7 @@ import { defineEventTables } from "./events.js";
 import { defineGroupTables } from "./groups.js";
 import type { KindTables } from "./kind-tables.js";
 import { defineRegistryTables } from "./registry.js";
+import { defineScimTables } from "./scim.js";
 import { defineTokenTables } from "./tokens.js";
 
 /** Builds the tables besides those of kinds from a dialect's column types. */
@@ -25,6 +26,7 @@ export function defineOtherTables(c: Columns, kinds: KindTables) {
     ...defineAdvisoryTables(c, kinds),
     ...defineCounterTables(c),
     ...defineNameTables(c),
+    ...defineScimTables(c, kinds),
     // Expressions, not tables, but equally different between the databases.
     anyOf: c.anyOf,
     readBy: c.readBy,

@@ -1481,6 +1481,13 @@ export enum FoundKind {
    * @generated from enum value: FOUND_KIND_AUDIT_EVENT = 15;
    */
   AUDIT_EVENT = 15,
+
+  /**
+   * A person whom a directory has sent by SCIM.
+   *
+   * @generated from enum value: FOUND_KIND_SCIM_USER = 16;
+   */
+  SCIM_USER = 16,
 }
 
 /**

@@ -1,0 +1,213 @@
+// People as directories have sent them by SCIM: their table, and its statements. A row is linked with the identity that signs
+// in as the person, and that link never changes.
+import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
+import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
+import { ListedTable } from "../lists/listed-table.js";
+import { deleteRows, deleteSome, ownColumns, putRow, selectRows, selectSome } from "../rows.js";
+import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
+import type { FormerScimUserRow } from "../tables/scim.js";
+
+/** What the row of a person has besides its columns: the attributes by the names of their schemas, as they were sent. */
+export type ScimAttributes = Readonly<Record<string, unknown>>;
+
+const declared = declareKind({
+  number: 16,
+  key: "scimUsers",
+  name: "scim_users",
+  columns: (c, t) => ({
+    uid: c.str("uid").primaryKey(),
+    providerUid: c
+      .str("provider_uid")
+      .notNull()
+      .references(() => t.identityProviders.uid),
+    rootUid: c.str("root_uid").notNull(),
+    userName: c.str("user_name").notNull(),
+    /** The user name in small letters; unique among the people of a provider. */
+    userNameKey: c.str("user_name_key").notNull(),
+    /** Unique among the people of a provider; empty for none. */
+    externalId: c.str("external_id").notNull(),
+    displayName: c.str("display_name").notNull(),
+    active: c.bool("active").notNull(),
+    /** The attributes that have no column. */
+    attributes: c.json<ScimAttributes>("attributes").notNull(),
+    /** The identity that signed in as the person; null before. */
+    identityUid: c.str("identity_uid"),
+    /** Grows with each change; the version of the resource. */
+    revision: c.long("revision").notNull(),
+    /** Since when a change that the directory wants is rejected, because the person is the last owner; null where none is. */
+    rejectTimeMs: c.long("reject_time_ms"),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  }),
+  indexes: (c, t) => [
+    c.uniqueIndex("scim_users_user_name").on(t.providerUid, t.userNameKey),
+    c.uniqueIndex("scim_users_external_id").on(t.providerUid, t.externalId).where(sql`external_id <> ''`),
+    c.index("scim_users_updated").on(t.providerUid, t.updateTimeMs, t.uid),
+    c.uniqueIndex("scim_users_identity").on(t.identityUid).where(sql`identity_uid IS NOT NULL`),
+    c.index("scim_users_rejected").on(t.providerUid, t.rejectTimeMs).where(sql`reject_time_ms IS NOT NULL`),
+  ],
+  parent: "providerUid",
+  references: { identityUid: { to: "identities" } },
+  quota: "scimUsers",
+  sorts: {},
+});
+
+declare module "../tables/kind-tables.js" {
+  interface KindTables {
+    readonly scimUsers: KindTable<typeof declared>;
+  }
+}
+
+/** A person as a directory has sent it, as stored. */
+export type ScimUserRow = KindRow<typeof declared>;
+
+/** An order of the people of a provider that has an index. */
+export interface ScimUserOrder {
+  readonly by: "uid" | "userNameKey" | "updateTimeMs";
+  readonly descending: boolean;
+}
+
+// The uids are read from the index of the order alone, because rows are large.
+const page = statementFamily<ScimUserOrder, { providerUid: string; limit: number; offset: number }, ScimUserRow>(
+  ({ by, descending }) => `${by} ${descending}`,
+  ({ by, descending }) =>
+    (q, t) => {
+      const { scimUsers } = t;
+      const order = descending ? desc : asc;
+      const columns = by === "uid" ? [scimUsers.uid] : [scimUsers[by], scimUsers.uid];
+      const uids = q
+        .select({ uid: scimUsers.uid })
+        .from(scimUsers)
+        .where(buildEquals(scimUsers, "providerUid"))
+        .orderBy(...columns.map((column) => order(column)))
+        .limit(rowLimit("limit"))
+        .offset(rowLimit("offset"))
+        .as("page");
+      return q
+        .select(ownColumns(scimUsers))
+        .from(uids)
+        .innerJoin(scimUsers, eq(scimUsers.uid, uids.uid))
+        .orderBy(...columns.map((column) => order(column)));
+    },
+);
+
+// In the order of times, from the first one after `after`.
+const changed = statement<{ providerUid: string; timeMs: number; after: string; limit: number }, ScimUserRow>((q, t) =>
+  q
+    .select(ownColumns(t.scimUsers))
+    .from(t.scimUsers)
+    .where(
+      and(
+        buildEquals(t.scimUsers, "providerUid"),
+        sql`(${t.scimUsers.updateTimeMs}, ${t.scimUsers.uid}) > (${value("timeMs")}, ${value("after")})`,
+      ),
+    )
+    .orderBy(asc(t.scimUsers.updateTimeMs), asc(t.scimUsers.uid))
+    .limit(rowLimit("limit")),
+);
+
+// In the order of uids, from the first one after `after`.
+const slice = statement<{ providerUid: string; after: string; limit: number }, ScimUserRow>((q, t) =>
+  q
+    .select(ownColumns(t.scimUsers))
+    .from(t.scimUsers)
+    .where(and(buildEquals(t.scimUsers, "providerUid"), gt(t.scimUsers.uid, value("after"))))
+    .orderBy(asc(t.scimUsers.uid))
+    .limit(rowLimit("limit")),
+);
+
+const byUserName = selectRows("scimUsers", ["providerUid", "userNameKey"]);
+// The condition on what is not empty is that of the index.
+const byExternalId = statement<{ providerUid: string; externalId: string }, ScimUserRow>((q, t) =>
+  q
+    .select(ownColumns(t.scimUsers))
+    .from(t.scimUsers)
+    .where(and(buildEquals(t.scimUsers, "providerUid", "externalId"), sql`${t.scimUsers.externalId} <> ''`)),
+);
+const byIdentity = statement<{ identityUid: string }, ScimUserRow>((q, t) =>
+  q
+    .select(ownColumns(t.scimUsers))
+    .from(t.scimUsers)
+    .where(eq(t.scimUsers.identityUid, value("identityUid"))),
+);
+const rejected = statement<{ providerUid: string; limit: number }, ScimUserRow>((q, t) =>
+  q
+    .select(ownColumns(t.scimUsers))
+    .from(t.scimUsers)
+    .where(and(buildEquals(t.scimUsers, "providerUid"), sql`${t.scimUsers.rejectTimeMs} IS NOT NULL`))
+    .orderBy(asc(t.scimUsers.rejectTimeMs))
+    .limit(rowLimit("limit")),
+);
+
+const findFormer = selectRows("formerScimUsers", ["providerUid", "externalId"]);
+const anyFormer = selectSome("formerScimUsers", ["providerUid"]);
+const putFormer = putRow("formerScimUsers", "providerUid", "externalId");
+const deleteFormer = deleteRows("formerScimUsers", "providerUid", "externalId");
+const deleteSomeFormer = deleteSome("formerScimUsers", "providerUid", ["providerUid", "externalId"], ["externalId"]);
+
+/** The people whom directories have sent, and what is left of those whom they have deleted. */
+export class ScimUsers extends ListedTable<ScimUserRow> {
+  /** A page of the people of a provider. */
+  findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> {
+    return this.all(page(order), { providerUid, offset, limit });
+  }
+
+  /** The people of a provider in the order of uids, from the first one after `after`, at most `limit`. */
+  findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> {
+    return this.all(slice, { providerUid, after, limit });
+  }
+
+  /**
+   * The people of a provider in the order of their last changes, at most `limit`.
+   *
+   * @param after the time and the uid of the last one before
+   */
+  findChanged(providerUid: string, after: { timeMs: number; uid: string }, limit: number): Promise<ScimUserRow[]> {
+    return this.all(changed, { providerUid, timeMs: after.timeMs, after: after.uid, limit });
+  }
+
+  /** @param userNameKey the name in small letters */
+  findByUserName(providerUid: string, userNameKey: string): Promise<ScimUserRow | undefined> {
+    return this.first(byUserName, { providerUid, userNameKey });
+  }
+
+  findByExternalId(providerUid: string, externalId: string): Promise<ScimUserRow | undefined> {
+    return this.first(byExternalId, { providerUid, externalId });
+  }
+
+  /** The person as whom an identity has signed in. */
+  findByIdentity(identityUid: string): Promise<ScimUserRow | undefined> {
+    return this.first(byIdentity, { identityUid });
+  }
+
+  /** The people of whom a change is rejected, the first one rejected first, at most `limit`. */
+  findRejected(providerUid: string, limit: number): Promise<ScimUserRow[]> {
+    return this.all(rejected, { providerUid, limit });
+  }
+
+  /** What is left of a person whom the directory has deleted. */
+  findFormer(providerUid: string, externalId: string): Promise<FormerScimUserRow | undefined> {
+    return this.first(findFormer, { providerUid, externalId });
+  }
+
+  /** Whether the directory of a provider has ever sent a person. */
+  async hasAny(providerUid: string): Promise<boolean> {
+    if ((await this.findAfter(providerUid, "", 1)).length > 0) return true;
+    return this.has(anyFormer, { providerUid, limit: 1 });
+  }
+
+  putFormer(row: FormerScimUserRow): Promise<void> {
+    return this.run(putFormer, row);
+  }
+
+  deleteFormer(providerUid: string, externalId: string): Promise<void> {
+    return this.run(deleteFormer, { providerUid, externalId });
+  }
+
+  /** Deletes what is left of people of a provider, at most `limit`; returns of how many. */
+  deleteSomeFormer(providerUid: string, limit: number): Promise<number> {
+    return this.countOf(deleteSomeFormer, { providerUid, limit });
+  }
+}
+
+export const scimUserKind = defineKind(declared, ScimUsers);
