@@ -2,6 +2,7 @@
 // in as the person, and that link never changes.
 import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
+import { countBelow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
 import { deleteRows, deleteSome, ownColumns, putRow, selectRows, selectSome } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
@@ -147,13 +148,19 @@ const deleteSomeFormer = deleteSome("formerScimUsers", "providerUid", ["provider
 
 /** The people whom directories have sent, and what is left of those whom they have deleted. */
 export class ScimUsers extends ListedTable<ScimUserRow> {
+  /** How many people the directory of a provider has. */
+  countOfProvider(providerUid: string): Promise<number> {
+    return countBelow(this.tx, this.kind, providerUid);
+  }
+
   /** A page of the people of a provider. */
   findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> {
     return this.all(page(order), { providerUid, offset, limit });
   }
 
   /** The people of a provider in the order of uids, from the first one after `after`, at most `limit`. */
-  findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> {
+  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> {
+    await this.tx.pause?.();
     return this.all(slice, { providerUid, after, limit });
   }
 
@@ -162,7 +169,12 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
    *
    * @param after the time and the uid of the last one before
    */
-  findChanged(providerUid: string, after: { timeMs: number; uid: string }, limit: number): Promise<ScimUserRow[]> {
+  async findChanged(
+    providerUid: string,
+    after: { readonly timeMs: number; readonly uid: string },
+    limit: number,
+  ): Promise<ScimUserRow[]> {
+    await this.tx.pause?.();
     return this.all(changed, { providerUid, timeMs: after.timeMs, after: after.uid, limit });
   }
 
