@@ -1,9 +1,6 @@
 // Services of the published API that are declared and not implemented, because the service has none of their data. They are
 // declared so that clients learn the reason, and so that rights are checked as for every other method.
 import type { DescService } from "@bufbuild/protobuf";
-import { ScimUsers } from "#gen/chainguard/platform/iam/scim_users_pb.js";
-import { ScimUsersService as StableScimUsersService } from "#gen/chainguard/platform/iam/v2/scim_users_pb.js";
-import { ScimUsersService } from "#gen/chainguard/platform/iam/v2beta1/scim_users_pb.js";
 import { StigReportsService as StableStigReportsService } from "#gen/chainguard/platform/registry/v2/stig_reports_pb.js";
 import { StigReportsService } from "#gen/chainguard/platform/registry/v2beta1/stig_reports_pb.js";
 import { VersionsService as StableVersionsService } from "#gen/chainguard/platform/versions/v2/versions_pb.js";
@@ -31,12 +28,9 @@ function declare<S extends DescService>(
   return { desc, reasons, ...(stable && { stable }) };
 }
 
-const NO_DIRECTORIES = "no SCIM endpoint is served yet, so no directory has sent people";
 const NO_VERSIONS = "nothing is known of versions of software";
 
 export const unavailableServices: readonly UnavailableService[] = [
-  declare(ScimUsersService, { listScimUsers: NO_DIRECTORIES }, StableScimUsersService),
-  declare(ScimUsers, { list: NO_DIRECTORIES }),
   declare(StigReportsService, { getStigReport: "no reports of scanners are kept" }, StableStigReportsService),
   declare(VulnReportsService, { listVulnCountReports: "no reports of scanners are kept" }, StableVulnReportsService),
   declare(VersionsService, { getProject: NO_VERSIONS, listProjects: NO_VERSIONS }, StableVersionsService),

@@ -39,6 +39,7 @@ const remoteGroups: readonly { readonly names: readonly string[]; readonly load:
     names: ["can", "find", "access"],
     load: async () => (await import("./remote/access/commands.js")).addAccessCommands,
   },
+  { names: ["scim"], load: async () => (await import("./remote/scim/commands.js")).addScimCommands },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
   { names: ["api"], load: async () => (await import("./remote/api/commands.js")).addApiCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },

@@ -31,7 +31,7 @@ export const quotas = {
   advisories: { displayName: "advisories", per: "organisation", limit: 100_000 },
   overlays: { displayName: "overlays", per: "organisation", limit: 1_000 },
   overlayBindings: { displayName: "overlay bindings", per: "organisation", limit: 10_000 },
-  scimUsers: { displayName: "people sent by directories", per: "organisation", limit: 200_000 },
+  scimUsers: { displayName: "SCIM users", per: "organisation", limit: 200_000 },
 } as const satisfies Readonly<Record<string, QuotaDefinition>>;
 
 export type QuotaKind = keyof typeof quotas;

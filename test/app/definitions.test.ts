@@ -439,8 +439,8 @@ it("version 2 answers at every path of version 1 with its own prefix, but for th
   assert.ok(older.length >= 40, `${older.length} routes of version 1`);
   const missing: string[] = [];
   for (const { method, template } of older) {
-    // A PUT replaces all, a PATCH changes what it names; identities are created in a group only; and SCIM users are not
-    // implemented in any version.
+    // A PUT replaces all, a PATCH changes what it names; identities are created in a group only; and SCIM users are listed
+    // below their identity provider.
     if (method === "PUT" || (method === "POST" && template.text === "/iam/v1/identities")) continue;
     if (template.text === "/iam/v1/scimUsers") continue;
     const path = template.text.replace(/\{[^}]*\}/g, "r/a");

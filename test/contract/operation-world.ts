@@ -359,6 +359,7 @@ const orders: Readonly<Record<string, readonly string[]>> = {
   // Of tags it is not told when they were created.
   ListTags: ["updated_at", "updated_at desc"],
   ListEvents: ["time asc", "time desc"],
+  ListScimUsers: ["uid", "uid desc"],
 };
 
 // What a parameter is not accepted without.
@@ -395,6 +396,9 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     exclude_vcs_snapshots: () => [true, false],
     start: () => ["2026-01-31T12:00:00Z"],
     end: () => ["2026-01-31T12:00:00Z"],
+    user_name: () => ["somebody"],
+    external_id: () => ["somebody"],
+    active: () => [true, false],
     arch: () => ["amd64"],
     registry: () => [true, false],
     registry_id: () => [organisation],

@@ -12,6 +12,7 @@ import { identityKind } from "../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
+import { buildUserNameKey, scimUserKind } from "../../src/store/iam/scim-users.js";
 import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
 import { overlayKind } from "../../src/store/registry/overlays.js";
@@ -27,6 +28,7 @@ export interface Placed {
   readonly roleBinding: string;
   readonly identityProvider: string;
   readonly externalGroupRoleMapping: string;
+  readonly scimUser: string;
   readonly accountAssociation: string;
   readonly groupInvite: string;
   readonly repo: string;
@@ -63,6 +65,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     roleBinding: newUid(),
     identityProvider: newUid(),
     externalGroupRoleMapping: "",
+    scimUser: "",
     accountAssociation: group,
     groupInvite: newUid(),
     repo,
@@ -105,6 +108,14 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     scope: group,
     createTimeMs: timeMs,
   });
+  const scimUser = newUid(identityProvider);
+  await tx.table(scimUserKind).insert({
+    uid: scimUser,
+    providerUid: identityProvider,
+    ...{ userName: text, userNameKey: buildUserNameKey(text), externalId: text, displayName: text, active: true },
+    ...{ attributes: { nickName: text }, identityUid: null, revision: 1, rejectTimeMs: null },
+    ...times,
+  });
   await tx.table(accountAssociationKind).insert({
     uid: group,
     parentUid: parentOf(group) ?? null,
@@ -139,7 +150,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
   await tx.table(overlayBindingKind).insert(overlayBindingRow(placed.overlayBinding, placed.overlay, selector));
   await tx.registry.putDeployment({ repoUid: repo, charts: [{ repo: text }], ...times });
   const [event] = await tx.table(advisoryKind).listEvents([placed.advisory]);
-  return { ...placed, externalGroupRoleMapping, advisoryEvent: event?.uid ?? "" };
+  return { ...placed, externalGroupRoleMapping, scimUser, advisoryEvent: event?.uid ?? "" };
 }
 
 /** Adds a group and one of every kind to it. */

@@ -265,6 +265,21 @@ const rows = [
     ],
   },
   {
+    kind: "SCIM user",
+    command: "scim users",
+    service: "ScimUsersService",
+    load: async () => (await import("#gen/chainguard/platform/iam/v2beta1/scim_users_pb.js")).ScimUsersService,
+    parents: ["identity provider"],
+    columns: [
+      uid,
+      createColumn("USER NAME", "userName"),
+      createColumn("EXTERNAL ID", "externalId"),
+      createColumn("ACTIVE", "active"),
+      createColumn("IDENTITY", "iamIdentityUid"),
+      updated,
+    ],
+  },
+  {
     kind: "repo",
     command: "registry repos",
     service: "ReposService",

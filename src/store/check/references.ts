@@ -40,6 +40,8 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.auditCheckpoints.rootUid,
   schema.auditHeads.rootUid,
   schema.registryNames.groupUid,
+  // Its person may be deleted after the directory has deleted it.
+  schema.formerScimUsers.identityUid,
   // An event of what was deleted may still have to be delivered.
   schema.eventDeliveries.subjectUid,
   // The refresh token of an identity that is gone is rejected, and expires. So does the record of a revoked token.

@@ -4,12 +4,18 @@ import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { countBelow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
+import type { Filter } from "../lists/resource.js";
 import { deleteRows, deleteSome, ownColumns, putRow, selectRows, selectSome } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
 import type { FormerScimUserRow } from "../tables/scim.js";
 
 /** What the row of a person has besides its columns: the attributes by the names of their schemas, as they were sent. */
 export type ScimAttributes = Readonly<Record<string, unknown>>;
+
+const filters: Readonly<Record<string, Filter>> = {
+  // 1 or 0, because both databases compare numbers alike.
+  active: (t) => sql`CASE WHEN ${t.scimUsers.active} THEN 1 ELSE 0 END = ${value("active")}`,
+};
 
 const declared = declareKind({
   number: 16,
@@ -51,6 +57,7 @@ const declared = declareKind({
   references: { identityUid: { to: "identities" } },
   quota: "scimUsers",
   sorts: {},
+  filters,
 });
 
 declare module "../tables/kind-tables.js" {
@@ -61,6 +68,11 @@ declare module "../tables/kind-tables.js" {
 
 /** A person as a directory has sent it, as stored. */
 export type ScimUserRow = KindRow<typeof declared>;
+
+/** Builds the form of a user name that lookups compare. */
+export function buildUserNameKey(userName: string): string {
+  return userName.toLowerCase();
+}
 
 /** An order of the people of a provider that has an index. */
 export interface ScimUserOrder {

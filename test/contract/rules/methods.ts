@@ -190,7 +190,6 @@ export const methods: readonly Rule[] = [
     steps: [
       { call: "ListProjects", request: {} },
       { call: "GetProject", request: { name: "curl" } },
-      { call: "ListScimUsers", request: { parent: "<identityProvider>" } },
       { call: "GetStigReport", request: { repoUid: "<repo>", digest: "<digest>" } },
     ].map((step) => ({
       ...step,
@@ -204,10 +203,10 @@ export const methods: readonly Rule[] = [
   {
     anchor: "what-is-not-implemented",
     says: "other callers of such a method get PERMISSION_DENIED",
-    call: "ListScimUsers",
+    call: "GetStigReport",
     as: "viewer",
-    request: { parent: "<identityProvider>" },
-    expect: denial("identity_providers.scim.users.list at <identityProvider>"),
+    request: { repoUid: "<repo>", digest: "<digest>" },
+    expect: denial("repo.list and manifest.metadata.list at <repo>"),
   },
   {
     anchor: "what-is-not-implemented",

@@ -158,14 +158,14 @@ export declare type ScimUserFilter = Message<"chainguard.platform.iam.ScimUserFi
 export declare const ScimUserFilterSchema: GenMessage<ScimUserFilter>;
 
 /**
- * Lists the people that a directory has sent by SCIM. Not offered yet.
+ * Lists the people that a directory has sent by SCIM.
  *
  * @generated from service chainguard.platform.iam.ScimUsers
  */
 export declare const ScimUsers: GenService<{
   /**
-   * Lists people that directories have sent: at most 1,000. Not offered yet: fails
-   * with UNIMPLEMENTED, because the endpoint for directories is not served.
+   * Lists the people that the directory of an identity provider has sent: the
+   * first 1,000 in the order of ids.
    *
    * @generated from rpc chainguard.platform.iam.ScimUsers.List
    */

@@ -37,7 +37,7 @@ export const ScimUserFilterSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_scim_users, 2);
 
 /**
- * Lists the people that a directory has sent by SCIM. Not offered yet.
+ * Lists the people that a directory has sent by SCIM.
  *
  * @generated from service chainguard.platform.iam.ScimUsers
  */

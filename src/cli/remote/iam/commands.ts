@@ -74,10 +74,8 @@ const add: Readonly<Record<Verb, AddCommand>> = {
   list(parent, resource, method) {
     const command = addFilterFlag(addFieldFlags(parent.command("list"), method, {}), listFilterNames(method))
       .description(`list ${formatPlural(resource)}`)
-      .addOption(createColumnsOption())
-      .option("--page-all", "print all pages from here on as they arrive")
-      .option("--progress", "show progress on standard error, even if that is not a terminal");
-    return addCommonFlags(command).action(async (given) =>
+      .addOption(createColumnsOption());
+    return addCommonFlags(addPageFlags(command)).action(async (given) =>
       (await import("./run.js")).runList(resource, method, fieldFlagsOf(command), given),
     );
   },
@@ -138,7 +136,11 @@ function addAction(parent: Command, action: ActionCommand): Command {
     fromFile: resource === undefined,
     args: args.map(({ field }) => field),
   });
-  if (method.input.fields.length > args.length) addFileFlag(command, resource === undefined ? "request" : "resource");
+  const isPaged = columns !== undefined && method.input.fields.some(({ name: field }) => field === "page_token");
+  if (isPaged) addPageFlags(command);
+  else if (method.input.fields.length > args.length) {
+    addFileFlag(command, resource === undefined ? "request" : "resource");
+  }
   if (columns !== undefined) command.addOption(createColumnsOption());
   if (destructive) addConfirmation(command);
   return addCommonFlags(command).action(async (...given) => {
@@ -164,6 +166,12 @@ function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: Flag
     if (flag.former !== undefined) command.addOption(new FormerFlag(flag.former, flag));
   }
   return command;
+}
+
+function addPageFlags(command: Command): Command {
+  return command
+    .option("--page-all", "print all pages from here on as they arrive")
+    .option("--progress", "show progress on standard error, even if that is not a terminal");
 }
 
 function addFileFlag(command: Command, what = "resource"): Command {

@@ -48,12 +48,12 @@ const PLAIN: ReadonlySet<string> = new Set(
   artifact_architecture artifact_architectures artifact_name artifact_names artifact_type artifact_types audience
   audience_pattern audiences author aws_account bundles cap chart client_ids code company component_id component_location
   component_locations component_name component_names component_type component_types component_version description digest
-  doc_id document_ids email email_unverified event_authors event_id event_reviewers exclude_event_authors external_group_id
+  doc_id document_ids email email_unverified event_authors event_id event_reviewers exclude_event_authors external_group_id external_id
   family_name fixed_version given_name grype_db_built grype_db_checksum hubspot_utk issue issuer issuer_keys
   issuer_pattern job_title key_id latest_form_submit_url latest_internal_referring_url legacyAdvisoryID
   legacy_advisory_ids name new_location note order_by origin page_token patched_versions previous_location product
   project_id project_number query repo request_id reviewer scanner scanner_version sink source subject_pattern
-  subpackage_name tenant_id type user_id user_id_pattern utm_campaign utm_content utm_medium utm_source utm_term
+  subpackage_name tenant_id type user_id user_id_pattern utm_campaign utm_content utm_medium utm_source utm_term user_name
   artifact_version cpe_found cpe_searched client_id client_secret additional_scopes content claims claim_patterns
   amazon google azure providers packages runtime_repositories environment annotations run_as groups_claim etag`.split(
     /\s+/,

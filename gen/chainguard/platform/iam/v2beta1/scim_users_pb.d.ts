@@ -204,15 +204,13 @@ export declare type ListScimUsersResponse = Message<"chainguard.platform.iam.v2b
 export declare const ListScimUsersResponseSchema: GenMessage<ListScimUsersResponse>;
 
 /**
- * Lists the people that a directory has sent by SCIM. Not offered yet.
+ * Lists the people that a directory has sent by SCIM.
  *
  * @generated from service chainguard.platform.iam.v2beta1.ScimUsersService
  */
 export declare const ScimUsersService: GenService<{
   /**
    * Lists the people that the directory of an identity provider has sent, in pages.
-   * Not offered yet: fails with UNIMPLEMENTED, because the endpoint for directories
-   * is not served.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ScimUsersService.ListScimUsers
    */

@@ -1,0 +1,171 @@
+// The people whom directories have sent, as ScimUsersService and ScimUsers of version 1 list them. Run on both databases.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { noScim } from "../../src/iam/identity-providers/identity-provider.js";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { rootOf } from "../../src/kernel/uidp.js";
+import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
+import { buildUserNameKey, type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
+import { restAs } from "../contract/rest.js";
+import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
+
+type Json = Readonly<Record<string, unknown>>;
+const usersOf = (json: object | undefined) => ((json as Json | undefined)?.scimUsers ?? []) as readonly Json[];
+const namesOf = (json: object | undefined) => usersOf(json).map(({ userName }) => userName);
+
+/** Registers the suite under `name`. */
+export function scimUsersSuite(name: string): void {
+  describe(name, () => {
+    let world: IamWorld;
+    let reader: Somebody;
+    /** The provider whose people are listed, and others with people of the same names. */
+    let [provider, sibling, foreign] = ["", "", ""];
+    before(async () => {
+      world = await startIamWorld();
+      reader = await world.caller(["identity_providers.scim.users.list"]);
+      [provider, sibling, foreign] = [
+        await insertProvider(),
+        await insertProvider(),
+        await insertProvider(world.foreign),
+      ];
+      for (const other of [sibling, foreign]) await insertUser(other, "Ann@ours.example", { displayName: "MARKER" });
+      await insertUser(provider, "Ann@ours.example", { externalId: "a-1", displayName: "Ann" });
+      await insertUser(provider, "bob@ours.example", { externalId: "b-1", active: false });
+      await insertUser(provider, "cyd@ours.example", { identityUid: personUid("https://login.example", "c") });
+    });
+    after(() => world.stop());
+
+    async function insertProvider(groupUid = world.root): Promise<string> {
+      const uid = randomIds.newUid(groupUid);
+      await world.write((tx) =>
+        tx.table(identityProviderKind).insert({
+          ...{ uid, groupUid, name: "login", description: "", defaultRole: builtinRoleUid("viewer") },
+          ...{ lacksDefaultRole: false, sealedSecret: "", scim: noScim, createTimeMs: 1_000, updateTimeMs: 1_000 },
+          oidc: { issuer: "https://login.example", clientId: "c", pkceEnabled: true },
+        }),
+      );
+      return uid;
+    }
+
+    async function insertUser(providerUid: string, userName: string, values: Partial<ScimUserRow> = {}) {
+      const row: ScimUserRow = {
+        ...{ uid: randomIds.newUid(providerUid), providerUid, userName, userNameKey: buildUserNameKey(userName) },
+        ...{ externalId: "", displayName: "", active: true, attributes: { nickName: "SECRET" }, identityUid: null },
+        ...{ revision: 1, rejectTimeMs: null, createTimeMs: 1_000, updateTimeMs: 2_000, ...values },
+      };
+      await world.write((tx) => tx.table(scimUserKind).insert(row));
+      return row;
+    }
+
+    const list = (query = "", of = provider, who = reader, version = "v2") =>
+      restAs(world.url, who.token, `/iam/${version}`)("GET", `/identityProviders/${of}/scimUsers${query}`);
+    const listV1 = (query: string, who = reader) =>
+      restAs(world.url, who.token, "/iam/v1")("GET", `/scimUsers?${query}`);
+
+    it("are listed with what the API says of them, in all versions", async () => {
+      for (const version of ["v2beta1", "v2"]) {
+        const { json, text } = await list("", provider, reader, version);
+        assert.equal((json as Json).totalCount, "3", text);
+        assert.doesNotMatch(text, /MARKER|SECRET/);
+        const ann = usersOf(json).find(({ userName }) => userName === "Ann@ours.example");
+        assert.deepEqual(ann, {
+          ...{ uid: ann?.uid, identityProviderUid: provider, userName: "Ann@ours.example", externalId: "a-1" },
+          ...{ displayName: "Ann", active: true, iamIdentityUid: "" },
+          ...{ createTime: "1970-01-01T00:00:01.000Z", updateTime: "1970-01-01T00:00:02.000Z" },
+        });
+        const uids = usersOf(json).map(({ uid }) => String(uid));
+        assert.deepEqual(uids, uids.toSorted());
+        const cyd = usersOf(json).find(({ userName }) => userName === "cyd@ours.example");
+        assert.equal(cyd?.iamIdentityUid, personUid("https://login.example", "c"));
+      }
+      const { json, text } = await listV1(`identityProviderUidp=${provider}`);
+      const { items, totalCount } = json as { items: readonly Json[]; totalCount: string };
+      assert.deepEqual([items.length, totalCount], [3, "3"], text);
+      assert.doesNotMatch(text, /MARKER|SECRET/);
+      const ann = items.find(({ userName }) => userName === "Ann@ours.example");
+      assert.deepEqual(ann, {
+        ...{ id: ann?.id, identityProviderUidp: provider, userName: "Ann@ours.example", externalId: "a-1" },
+        ...{ displayName: "Ann", active: true, iamIdentityUidp: "" },
+        ...{ createdAt: "1970-01-01T00:00:01.000Z", updatedAt: "1970-01-01T00:00:02.000Z" },
+      });
+    });
+
+    it("are filtered by user name, whose case is ignored, by external id and by whether they are active", async () => {
+      const rows: readonly (readonly [query: string, names: readonly string[]])[] = [
+        ["userName=aNN@OURS.example", ["Ann@ours.example"]],
+        ["userName=ann", []],
+        ["externalId=b-1", ["bob@ours.example"]],
+        ["externalId=B-1", []],
+        ["active=false", ["bob@ours.example"]],
+        ["active=true&userName=bob@ours.example", []],
+        ["active=false&userName=bob@ours.example", ["bob@ours.example"]],
+        ["externalId=a-1&userName=ann@ours.example", ["Ann@ours.example"]],
+        ["externalId=a-1&userName=bob@ours.example", []],
+        ["externalId=a-1&active=false", []],
+        ["userName=", ["Ann@ours.example", "bob@ours.example", "cyd@ours.example"]],
+      ];
+      for (const [query, names] of rows) {
+        const { json, text } = await list(`?${query}`);
+        assert.deepEqual(namesOf(json).toSorted(), names, `${query}: ${text}`);
+        assert.equal((json as Json).totalCount, String(names.length), query);
+        const older = (await listV1(`identityProviderUidp=${provider}&${query}`)).json as { items?: Json[] };
+        assert.deepEqual((older.items ?? []).map(({ userName }) => userName).toSorted(), names, `version 1: ${query}`);
+      }
+      const { json, text } = await list("?active=true");
+      assert.deepEqual([namesOf(json).length, (json as Json).totalCount], [2, "2"], text);
+      assert.equal((await list("?userName=%07")).status, 400);
+    });
+
+    it("come in pages, whose tokens continue the list of one provider", async () => {
+      const first = (await list("?pageSize=2")).json as Json;
+      const token = encodeURIComponent(String(first.nextPageToken));
+      const second = (await list(`?pageSize=2&pageToken=${token}`)).json as Json;
+      assert.deepEqual([namesOf(first).length, namesOf(second).length, second.nextPageToken], [2, 1, undefined]);
+      assert.deepEqual([...namesOf(first), ...namesOf(second)], namesOf((await list()).json));
+      assert.equal((await list(`?pageSize=2&pageToken=${token}`, sibling)).status, 400);
+      const down = (await list("?orderBy=uid%20desc")).json;
+      assert.deepEqual(namesOf(down), namesOf((await list()).json).toReversed());
+      assert.equal((await list("?orderBy=userName")).status, 400);
+      assert.deepEqual(namesOf((await list("?skip=1")).json), namesOf((await list()).json).slice(1));
+    });
+
+    it("are shown to those alone who may list the people of the directory", async () => {
+      const without = await world.caller(["identity_providers.list", "identity_providers.scim.manage"]);
+      for (const [who, of] of [
+        [without, provider],
+        [world.foreignOwner, provider],
+        [reader, foreign],
+      ] as const) {
+        const denied = await list("", of, who);
+        assert.deepEqual([denied.status, /MARKER|ours\.example/.test(denied.text)], [403, false], denied.text);
+        assert.equal((await listV1(`identityProviderUidp=${of}`, who)).status, 403);
+      }
+      // The scope may be any resource: a group has no directory, and no person either.
+      for (const uid of [world.root, rootOf(provider), `${provider}/0000000000000000`]) {
+        assert.ok([403, 404].includes((await list("", uid)).status), uid);
+      }
+      assert.equal((await listV1("")).status, 400);
+    });
+
+    it("are at most 1,000 in a list of version 1, which says how many there are", async () => {
+      const crowd = await insertProvider();
+      await world.write(async (tx) => {
+        for (let i = 0; i < 1_005; i++) {
+          const userName = `p${i}@ours.example`;
+          await tx.table(scimUserKind).insert({
+            ...{ uid: randomIds.newUid(crowd), providerUid: crowd, userName, userNameKey: userName, externalId: "" },
+            ...{ displayName: "", active: i % 2 === 0, attributes: {}, identityUid: null, revision: 1 },
+            ...{ rejectTimeMs: null, createTimeMs: 1, updateTimeMs: 1 },
+          });
+        }
+      });
+      const read = async (query: string) => {
+        const { json } = await listV1(`identityProviderUidp=${crowd}${query}`);
+        const { items, totalCount } = json as { items: readonly Json[]; totalCount: string };
+        return [new Set(items.map(({ id }) => id)).size, totalCount];
+      };
+      assert.deepEqual(await read(""), [1_000, "1005"]);
+      assert.deepEqual(await read("&active=true"), [503, "503"]);
+    });
+  });
+}

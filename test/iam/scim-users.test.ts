@@ -1,0 +1,3 @@
+import { scimUsersSuite } from "./scim-users-suite.js";
+
+scimUsersSuite("people whom directories have sent");
