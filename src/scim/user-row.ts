@@ -14,17 +14,18 @@ export type UserValues = Pick<
 /**
  * Converts a resource, which has the types of its schema, to columns.
  *
- * @param active whether the person is active where the resource does not say so
+ * @param active whether the person is active where the resource does not say so. Then `active` is stored among the attributes as
+ * null, so that the service does not say so either (RFC 7643, section 2.5)
  */
 export function toValues(resource: Resource, active: boolean): UserValues {
-  const { userName, externalId, displayName, active: stated = active, ...attributes } = resource;
+  const { userName, externalId, displayName, active: stated, ...attributes } = resource;
   return {
     userName: String(userName),
     userNameKey: buildUserNameKey(String(userName)),
     externalId: textOf(externalId),
     displayName: textOf(displayName),
-    active: stated === true,
-    attributes,
+    active: stated === undefined ? active : stated === true,
+    attributes: stated === undefined ? { ...attributes, active: null } : attributes,
   };
 }
 
@@ -33,13 +34,14 @@ function textOf(value: unknown): string {
 }
 
 /** The attributes that a directory may change. */
-export function toResource(row: ScimUserRow): Resource {
-  const { userName, externalId, displayName, active, attributes } = row;
+export function toResource(row: Pick<ScimUserRow, keyof UserValues>): Resource {
+  const { userName, externalId, displayName, active } = row;
+  const { active: unstated, ...attributes } = row.attributes;
   return {
     ...(externalId !== "" && { externalId }),
     userName,
     ...(displayName !== "" && { displayName }),
-    active,
+    ...(unstated !== null && { active }),
     ...attributes,
   };
 }

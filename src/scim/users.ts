@@ -54,7 +54,7 @@ export async function createUser(
   { ids, quotas }: { readonly ids: Ids; readonly quotas: Quotas },
 ): Promise<ScimUserRow> {
   const users = tx.table(scimUserKind);
-  const values = toValues(resource, true);
+  const values = toValues({ active: true, ...resource }, true);
   await requireUnique(tx, providerUid, values);
   await quotas.requireRoom(tx, { kind: "scimUsers", ownerUid: rootOf(providerUid) });
   const former = values.externalId === "" ? undefined : await users.findFormer(providerUid, values.externalId);
@@ -88,10 +88,9 @@ export function replaceUser(
   resource: Resource,
   context: UserContext,
 ): Promise<ScimUserRow> {
-  const isLinked = before.identityUid !== null;
-  const kept =
-    isLinked && resource.externalId === undefined ? { ...resource, externalId: before.externalId } : resource;
-  return changeUser(tx, before, kept, context);
+  const { active, externalId, identityUid } = before;
+  const kept = { active, ...(identityUid !== null && { externalId }) };
+  return changeUser(tx, before, { ...kept, ...resource }, context);
 }
 
 /**
@@ -108,7 +107,7 @@ export async function changeUser(
 ): Promise<ScimUserRow> {
   const users = tx.table(scimUserKind);
   const values = toValues(resource, before.active);
-  if (isDeepStrictEqual(toResource({ ...before, ...values }), toResource(before))) return forgetRejection(tx, before);
+  if (isDeepStrictEqual(toResource(values), toResource(before))) return forgetRejection(tx, before);
   if (before.identityUid !== null && values.externalId !== before.externalId) {
     throw new ScimError(409, "externalId: must not change, because the person has signed in by it", "mutability");
   }
