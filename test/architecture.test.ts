@@ -172,6 +172,7 @@ const rules: Record<string, readonly string[]> = {
     "node:",
   ],
   client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "jose", "node:"],
+  scim: ["kernel"],
 };
 const rooms = [...Object.keys(rules), "app", "cli/host"].sort((one, other) => other.length - one.length);
 
