@@ -44,7 +44,14 @@ await store.write(async (tx) => {
 const table = createMethodTable(
   createPlatformServices({
     tokens: { create: () => "", read: async () => undefined },
-    ...{ ids: randomIds, seal: async () => "", rootCreation: "users", limits: defaultLimits, trustedIssuers: [] },
+    ...{
+      ids: randomIds,
+      seal: async () => "",
+      rootCreation: "users",
+      limits: defaultLimits,
+      trustedIssuers: [],
+      baseUrl: "https://iam.example",
+    },
     ...{ registry: undefined, store },
   }),
 );

@@ -22,6 +22,7 @@ export const sections = [
       "cli-auth",
       "console",
       "login",
+      "scim",
       "workloads",
       "trust",
       "registry",

@@ -391,7 +391,14 @@ function platform(): ServedService[] {
   const tokens = createPageTokens(() => []);
   return createPlatformServices({
     ...createResourceDeps({ tokens, ids: randomIds }),
-    ...{ tokens, seal: async () => "", rootCreation: "users", trustedIssuers: [], limits: defaultLimits },
+    ...{
+      tokens,
+      seal: async () => "",
+      rootCreation: "users",
+      trustedIssuers: [],
+      baseUrl: "https://iam.example",
+      limits: defaultLimits,
+    },
     store: {} as Store,
     registry: undefined,
   });

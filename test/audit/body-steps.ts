@@ -114,7 +114,17 @@ export function listStepsV2(v: string): readonly Step[] {
       ...scimScope(made),
       ...{ enabled: true, etag: "etag" },
     })),
+    step(
+      "iam.V.IdentityProvidersService/RegenerateScimToken",
+      "created",
+      "iam.V.RegenerateScimTokenResponse",
+      (made) => ({
+        ...scimScope(made),
+        etag: "etag",
+      }),
+    ),
     step("iam.V.IdentityProvidersService/RevokeScimToken", "created", "iam.V.RevokeScimTokenResponse", scimScope),
+    step("iam.V.IdentityProvidersService/GenerateScimToken", "created", "iam.V.GenerateScimTokenResponse", scimScope),
     step(
       "iam.V.ExternalGroupRoleMappingsService/CreateExternalGroupRoleMapping",
       "created",
@@ -339,9 +349,19 @@ export const stepsV1: readonly Step[] = [
     ...{ shape: "created", type: "iam.SetScimEnabledResponse" },
   },
   {
+    method: "iam.IdentityProviders/RegenerateScimToken",
+    request: ({ provider }) => ({ identityProviderId: provider, etag: "etag" }),
+    ...{ shape: "created", type: "iam.RegenerateScimTokenResponse" },
+  },
+  {
     method: "iam.IdentityProviders/RevokeScimToken",
     request: ({ provider }) => ({ identityProviderId: provider }),
     ...{ shape: "created", type: "iam.RevokeScimTokenResponse" },
+  },
+  {
+    method: "iam.IdentityProviders/GenerateScimToken",
+    request: ({ provider }) => ({ identityProviderId: provider }),
+    ...{ shape: "created", type: "iam.GenerateScimTokenResponse" },
   },
   {
     method: "iam.ExternalGroupRoleMappings/Create",

@@ -4,11 +4,8 @@ import { chooseScale } from "../support/scale.js";
 import { fuzz } from "./fuzz.js";
 
 const REQUESTS = chooseScale(12_000, 1_500);
-/**
- * They need a SCIM token of an older version, and the etag that came with it, a login of the caller, or a person of an
- * organisation's provider.
- */
-const WITH_TOKEN = /_(?:SetScimEnabled|RevokeScimToken|RevokeSession|RevokePersonTokens)$/;
+/** They need a SCIM token, and the etag that came with it, a login of the caller, or a person of an organisation's provider. */
+const WITH_TOKEN = /_(?:SetScimEnabled|RegenerateScimToken|RevokeScimToken|RevokeSession|RevokePersonTokens)$/;
 
 test(`${REQUESTS} random requests`, async (t) => {
   const report = await fuzz({ requests: REQUESTS, seed: 5, tries: 50 });

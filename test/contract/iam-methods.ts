@@ -29,6 +29,7 @@ export const services = createPlatformServices({
   rootCreation: "users",
   limits: defaultLimits,
   trustedIssuers: [],
+  baseUrl: "https://iam.example",
   registry: undefined,
   // Nothing is called here.
   store: {} as Store,
@@ -56,10 +57,6 @@ const unavailable: ReadonlySet<string> = new Set([
   ...Object.keys(unavailableVulnerabilitiesV1).map((name) => `Vulnerabilities.${capitalise(name)}`),
   ...unavailableServices.flatMap(({ desc }) => desc.methods.map(shortNameOf)),
   "GroupInvites.CreateWithGroup",
-  ...["IdentityProviders", "IdentityProvidersService"].flatMap((service) => [
-    `${service}.GenerateScimToken`,
-    `${service}.RegenerateScimToken`,
-  ]),
   "events.Identities.Create",
 ]);
 

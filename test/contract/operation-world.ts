@@ -162,7 +162,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       },
     ],
     [
-      // Operations on SCIM tokens need one of an older version, and its etag.
+      // Operations on SCIM tokens need one, and its etag.
       /:(?:regenerate|revoke)ScimToken$|:setScimEnabled$/,
       async (known) => {
         const provider = await create("identityProviders");

@@ -113,7 +113,7 @@ for (const [version, steps] of versions) {
         await unbindIdentity(tx, await bindIdentity(tx, bound, context), context);
       });
       for (const { method, request, keep, as } of steps) {
-        if (method.endsWith("/SetScimEnabled")) {
+        if (/\/(SetScimEnabled|RegenerateScimToken)$/.test(method)) {
           await world.write((tx) => insertScimToken(tx, made.provider ?? assert.fail()));
         }
         const response = await fetch(`${world.url}/chainguard.platform.${method}`, {

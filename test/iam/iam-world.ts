@@ -56,8 +56,8 @@ export const noClaims = { claims: {}, claimPatterns: {} };
  *
  * @param settings see {@link startHarness}
  */
-export async function startIamWorld(settings: Parameters<typeof startHarness>[0] = {}): Promise<IamWorld> {
-  const harness = await startHarness(settings);
+export async function startIamWorld(...settings: Parameters<typeof startHarness>): Promise<IamWorld> {
+  const harness = await startHarness(...settings);
   const { url } = harness;
   const { store } = harness.app.installation;
   const write: IamWorld["write"] = (unit) => store.write(unit);

@@ -3,9 +3,12 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { findScimCredential } from "../../src/iam/identity-providers/scim-credential.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { identityProviderKind, type ScimState } from "../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { OLDEST_VERSION } from "../../src/store/version.js";
+import { createLogger } from "../../src/telemetry/logger.js";
 import { invalid, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { startHarness } from "../support/harness.js";
@@ -242,56 +245,67 @@ describe("a provider", () => {
 describe("the credentials of a directory", () => {
   const act = (uid: string, action: string, sent: object = {}) =>
     world.owner.rest("POST", `/identityProviders/${uid}:${action}`, sent);
-  const stateOf = async (uid: string) => {
-    const { json } = await world.owner.rest("GET", `/identityProviders/${uid}`);
-    return (json?.scim ?? {}) as { credentialState?: string; etag?: string; enabled?: boolean };
-  };
   const defaultRoleOf = async (uid: string) =>
     (await world.owner.rest("GET", `/identityProviders/${uid}`)).json?.defaultRole;
   const giveToken = (uid: string, state: Partial<ScimState> = {}) =>
     world.write((tx) => insertScimToken(tx, uid, state));
 
-  it("are not handed out while no endpoint is served, and nothing changes", async () => {
+  it("are tokens of which the store has hashes alone", async () => {
     const uid = await createProvider();
-    const before = await stateOf(uid);
-    assert.equal(before.credentialState, "CREDENTIAL_STATE_NOT_ISSUED");
-    for (const version of ["v1", "v2beta1", "v2"]) {
-      const rest = restAs(world.url, world.owner.token, `/iam/${version}`);
-      for (const [action, sent] of [
-        ["generateScimToken", {}] as const,
-        ["regenerateScimToken", { etag: "x" }] as const,
-      ]) {
-        const { status, text } = await rest("POST", `/identityProviders/${uid}:${action}`, sent);
-        assert.equal(status, 501, text);
-        assert.match(text, /no SCIM endpoint is served yet, so nothing would accept the token/);
-        assert.doesNotMatch(text, /cgscim_/);
-      }
-    }
-    assert.deepEqual(await stateOf(uid), before);
-    const foreign = restAs(world.url, world.foreignOwner.token, "/iam/v2beta1");
-    assert.equal((await foreign("POST", `/identityProviders/${uid}:generateScimToken`, {})).status, 403);
-    // The reason: what a token would be for.
-    assert.equal((await restAs(world.url, world.owner.token, "/scim/v2")("GET", `/${uid}/Users`)).status, 404);
+    const stored = async () => (await world.write((tx) => tx.table(identityProviderKind).find(uid)))?.scim as ScimState;
+    const first = await act(uid, "generateScimToken");
+    const [token, etag] = [String(first.json?.token), first.json?.etag];
+    const nowMs = Date.now();
+    assert.equal(findScimCredential(await stored(), token, nowMs), "current");
+    const second = String((await act(uid, "regenerateScimToken", { etag, overlap: "60s" })).json?.token);
+    assert.equal(findScimCredential(await stored(), second, nowMs), "current");
+    assert.equal(findScimCredential(await stored(), token, nowMs), "previous");
+    assert.doesNotMatch(JSON.stringify(await stored()), /cgscim_/);
+    assert.equal(await world.write(async (tx) => JSON.stringify(await tx.audit.listNewest(50)).includes(token)), false);
+    await act(uid, "revokeScimToken");
+    for (const one of [token, second]) assert.equal(findScimCredential(await stored(), one, nowMs), undefined);
+    assert.deepEqual([(await stored()).tokenHash, (await stored()).previousHash], ["", ""]);
   });
 
-  it("of older versions are shown, and revoked once", async () => {
+  it("are for those who may manage SCIM, and list the providers", async () => {
     const uid = await createProvider();
-    assert.equal((await act(uid, "revokeScimToken")).status, 404);
-    await giveToken(uid, { previousHash: "1".repeat(64), previousExpireTimeMs: Date.now() + 60_000 });
-    assert.equal((await stateOf(uid)).credentialState, "CREDENTIAL_STATE_ROTATING");
-    world.harness.skewMs = 61_000;
-    assert.equal((await stateOf(uid)).credentialState, "CREDENTIAL_STATE_LIVE");
-    world.harness.skewMs = 0;
-    const gone = await act(uid, "revokeScimToken");
-    assert.equal(gone.status, 200, gone.text);
-    assert.deepEqual(await stateOf(uid), {
-      ...(await stateOf(uid)),
-      credentialState: "CREDENTIAL_STATE_REVOKED",
-      etag: gone.json?.etag,
-    });
-    assert.equal((await act(uid, "revokeScimToken")).status, 404);
-    const row = await world.write((tx) => tx.table(identityProviderKind).find(uid));
-    assert.deepEqual([row?.scim.tokenHash, row?.scim.previousHash], ["", ""]);
+    const both = await world.caller(["identity_providers.scim.manage", "identity_providers.list"]);
+    const one = await world.caller(["identity_providers.scim.manage"]);
+    const other = await world.caller(["identity_providers.list", "identity_providers.update", "role_bindings.create"]);
+    for (const version of ["v1", "v2beta1", "v2"]) {
+      for (const action of ["generateScimToken", "regenerateScimToken", "revokeScimToken", "setScimEnabled"]) {
+        for (const { token } of [one, other, world.foreignOwner]) {
+          const path = `/identityProviders/${uid}:${action}`;
+          const denied = await restAs(world.url, token, `/iam/${version}`)("POST", path, { etag: "x" });
+          assert.equal(denied.status, 403, `${version} ${action}: ${denied.text}`);
+        }
+      }
+    }
+    assert.equal((await both.rest("POST", `/identityProviders/${uid}:generateScimToken`, {})).status, 200);
+  });
+
+  it("appear in no line of the log", async () => {
+    const lines: string[] = [];
+    const logger = createLogger("debug", { write: (line) => void lines.push(String(line)) });
+    const other = await startIamWorld({ accessLog: "all", logLevel: "debug" }, { logger });
+    try {
+      const made = await other.owner.rest("POST", `/identityProviders/${other.root}`, body);
+      const path = `/identityProviders/${made.json?.uid}`;
+      const first = await other.owner.rest("POST", `${path}:generateScimToken`, {});
+      const second = await other.owner.rest("POST", `${path}:regenerateScimToken`, { etag: first.json?.etag });
+      const text = lines.join("");
+      assert.ok(
+        text.includes("regenerateScimToken") || text.includes("RegenerateScimToken"),
+        "control: the calls are there",
+      );
+      for (const { json } of [first, second]) {
+        const token = String(json?.token);
+        assert.match(token, /^cgscim_/);
+        assert.ok(!text.includes(token.slice("cgscim_".length)));
+      }
+    } finally {
+      await other.stop();
+    }
   });
 
   it("are enabled only with two owners, and by who saw the newest state", async () => {
@@ -320,15 +334,34 @@ describe("the credentials of a directory", () => {
     assert.deepEqual([enabled.status, enabled.json?.enabled], [200, true]);
     assert.equal(await defaultRoleOf(uid), "", "it is cleared");
     assert.equal((await act(uid, "setScimEnabled", { enabled: false, etag })).status, 409, "the etag has changed");
-    const off = { enabled: false, etag: enabled.json?.etag };
+    const paused = await act(uid, "setScimEnabled", { enabled: false, etag: enabled.json?.etag });
     assert.deepEqual(
-      (await act(uid, "setScimEnabled", off)).outcome,
-      precondition("DEFAULT_ROLE_REQUIRED", "without SCIM a provider needs a default role: set one first"),
+      [paused.status, await defaultRoleOf(uid)],
+      [200, ""],
+      "a pause needs nothing, and changes nothing else",
     );
+    const resumed = await act(uid, "setScimEnabled", { enabled: true, etag: paused.json?.etag });
+    assert.equal(resumed.status, 200);
     assert.equal((await patch(uid, { defaultRole: editor })).status, 200);
-    const again = await act(uid, "setScimEnabled", { enabled: true, etag: enabled.json?.etag });
+    const again = await act(uid, "setScimEnabled", { enabled: true, etag: resumed.json?.etag });
     assert.deepEqual([again.status, await defaultRoleOf(uid)], [200, editor], "enabling it again changes nothing");
     assert.equal((await act(uid, "setScimEnabled", { enabled: false, etag: again.json?.etag })).status, 200);
     assert.equal(await defaultRoleOf(uid), editor);
+  });
+
+  it("are enabled only once no server of an older version may use the database", async () => {
+    const uid = await createProvider();
+    await world.createBound("owner");
+    const { etag } = await giveToken(uid);
+    const oldest = (await world.write((tx) => tx.settings.find(OLDEST_VERSION))) ?? "";
+    await world.write((tx) => tx.settings.put(OLDEST_VERSION, "1.13.0"));
+    try {
+      const waiting = await act(uid, "setScimEnabled", { enabled: true, etag });
+      assert.match(waiting.text, /DATABASE_NOT_CONTRACTED/);
+      assert.equal((await act(uid, "generateScimToken")).status, 400, "there is a token, so it is not the database");
+    } finally {
+      await world.write((tx) => tx.settings.put(OLDEST_VERSION, oldest));
+    }
+    assert.equal((await act(uid, "setScimEnabled", { enabled: true, etag })).status, 200);
   });
 });

@@ -113,7 +113,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     uid: scimUser,
     providerUid: identityProvider,
     ...{ userName: text, userNameKey: buildUserNameKey(text), externalId: text, displayName: text, active: true },
-    ...{ attributes: { nickName: text }, identityUid: null, revision: 1, rejectTimeMs: null },
+    ...{ attributes: { nickName: text }, identityUid: null, revision: 1, rejectTimeMs: timeMs },
     ...times,
   });
   await tx.table(accountAssociationKind).insert({

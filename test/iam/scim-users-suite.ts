@@ -4,9 +4,11 @@ import { after, before, describe, it } from "node:test";
 import { noScim } from "../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { buildUserNameKey, type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
 import { restAs } from "../contract/rest.js";
+import { identityRow } from "../support/rows.js";
 import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -166,6 +168,86 @@ export function scimUsersSuite(name: string): void {
       };
       assert.deepEqual(await read(""), [1_000, "1005"]);
       assert.deepEqual(await read("&active=true"), [503, "503"]);
+    });
+
+    describe("the state of a directory", () => {
+      const statusOf = (uid: string, who: Somebody) =>
+        restAs(world.url, who.token, "/scim/v1")("GET", `/identityProviders/${uid}/status`);
+      let manager: Somebody;
+      before(async () => {
+        manager = await world.caller(["identity_providers.scim.manage", "identity_providers.list"]);
+      });
+
+      // More than a step reads.
+      async function insertPeople(providerUid: string, total: number): Promise<string[]> {
+        const uids = Array.from({ length: total }, (_, i) => personUid(providerUid, `${i}`)).toSorted();
+        await world.write(async (tx) => {
+          for (const uid of uids) {
+            await tx
+              .table(identityKind)
+              .insert(identityRow(uid, { providerUid, name: `n-${uid}`, emailUnverified: "e@x" }));
+          }
+        });
+        return uids;
+      }
+
+      it("counts the people, and lists those of whom a change is rejected", async () => {
+        const own = await insertProvider();
+        const empty = (await statusOf(own, manager)).json as Json;
+        assert.deepEqual([empty.people, empty.rejected, empty.unlinked], ["0", [], []]);
+        const [first = "", second = ""] = await insertPeople(own, 2);
+        await insertUser(own, "last@ours.example", { externalId: "l", identityUid: first, rejectTimeMs: 5_000 });
+        await insertUser(own, "next@ours.example", { identityUid: second, active: false });
+        await insertUser(own, "new@ours.example", { active: false });
+        const { json, text } = await statusOf(own, manager);
+        const { rejected, scim, ...numbers } = json as Json & { scim: Json; rejected: Json[] };
+        assert.deepEqual(numbers, {
+          ...{ identityProvider: own, people: "3", inactivePeople: "2", linkedPeople: "2" },
+          ...{ rejectedPeople: "1", unlinked: [], unlinkedPeople: "0" },
+        });
+        assert.equal(scim.endpointUrl, `${world.url}/scim/v2/${own}`);
+        assert.deepEqual(rejected, [
+          {
+            ...{ uid: rejected[0]?.uid, userName: "last@ours.example", externalId: "l", identity: first },
+            rejectTime: "1970-01-01T00:00:05.000Z",
+          },
+        ]);
+        assert.doesNotMatch(text, /MARKER|SECRET/);
+      });
+
+      it("lists the people whom the directory has not sent, however many have signed in", async () => {
+        const own = await insertProvider();
+        const people = await insertPeople(own, 2_500);
+        const known = people.filter((_, i) => i % 100 !== 99);
+        await world.write(async (tx) => {
+          for (const identityUid of known) {
+            await tx.table(scimUserKind).insert({
+              ...{ uid: randomIds.newUid(own), providerUid: own, userName: identityUid, userNameKey: identityUid },
+              ...{ externalId: "", displayName: "", active: true, attributes: {}, identityUid, revision: 1 },
+              ...{ rejectTimeMs: null, createTimeMs: 1, updateTimeMs: 1 },
+            });
+          }
+        });
+        const strangers = people.filter((uid) => !known.includes(uid));
+        assert.equal(strangers.length, 25);
+        const { json } = await statusOf(own, manager);
+        const { unlinked, unlinkedPeople } = json as Json & { unlinked: Json[] };
+        assert.deepEqual(
+          unlinked.map(({ identity }) => identity),
+          strangers.slice(0, 20),
+        );
+        assert.deepEqual([unlinkedPeople, unlinked[0]?.email, unlinked[0]?.name], ["25", "e@x", `n-${strangers[0]}`]);
+        // Whom the directory has deleted is not unknown to it.
+        await world.write((tx) => tx.table(identityKind).setDeactivated(String(strangers[0]), 5_000));
+        assert.equal(((await statusOf(own, manager)).json as Json).unlinkedPeople, "24");
+      });
+
+      it("is for those who may manage SCIM and list providers", async () => {
+        for (const who of [reader, world.foreignOwner, await world.caller(["identity_providers.scim.manage"])]) {
+          assert.equal((await statusOf(provider, who)).status, 403);
+        }
+        assert.equal((await statusOf(foreign, manager)).status, 403);
+      });
     });
   });
 }

@@ -33,7 +33,16 @@ export async function inProcess(
   const seal = async (_: Tx, secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
   const methods = createMethodTable(
     createPlatformServices({
-      ...{ tokens, ids, seal, rootCreation: "users", trustedIssuers: [], store, limits },
+      ...{
+        tokens,
+        ids,
+        seal,
+        rootCreation: "users",
+        trustedIssuers: [],
+        baseUrl: "https://iam.example",
+        store,
+        limits,
+      },
       registry: undefined,
     }),
     (method) => {

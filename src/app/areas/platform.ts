@@ -67,6 +67,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
       rootCreation: settings.rootCreation,
       limits: settings.quotas,
       trustedIssuers: settings.trustedIssuers,
+      baseUrl: origin.baseUrl,
       store: callStore,
       registry: createRegistry(deps),
       catalogGroup: settings.catalogGroup,

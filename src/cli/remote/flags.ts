@@ -180,9 +180,25 @@ export function parseExpiry(flag: string, value: string): number {
   return parseTime(flag, value, Date.now(), 1);
 }
 
-function parseTime(flag: string, value: string, nowMs: number, direction: 1 | -1 = -1): number {
+/**
+ * Parses a duration such as `24h` into milliseconds.
+ *
+ * @throws CommandError INVALID_ARGUMENT
+ */
+export function parseDuration(flag: string, value: string): number {
+  const ms = findDuration(value);
+  if (ms === undefined) throw invalidFlag(flag, "must be a duration such as 30m, 24h or 7d");
+  return ms;
+}
+
+function findDuration(value: string): number | undefined {
   const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(value) ?? [];
-  if (count !== undefined) return Math.max(0, nowMs + direction * Number(count) * (unitMs[unit] ?? 0));
+  return count === undefined ? undefined : Number(count) * (unitMs[unit] ?? 0);
+}
+
+function parseTime(flag: string, value: string, nowMs: number, direction: 1 | -1 = -1): number {
+  const duration = findDuration(value);
+  if (duration !== undefined) return Math.max(0, nowMs + direction * duration);
   const ms = /^\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:\d\d))?$/.test(value) ? Date.parse(value) : Number.NaN;
   if (ms >= 0) return ms;
   throw invalidFlag(flag, "must be a time such as 2026-01-31T12:00:00Z, or a duration such as 24h");

@@ -55,8 +55,10 @@ const without = ["token"];
 /** Creates IdentityProviders of version 1. */
 export function identityProvidersV1(
   served: ServedService<typeof IdentityProvidersService>,
-  { store }: Pick<IdentityProviderDeps, "store">,
+  { store, baseUrl }: Pick<IdentityProviderDeps, "store" | "baseUrl">,
 ) {
+  const rowToProto = (row: IdentityProviderRow, { startMs: nowMs }: Pick<UnaryCall, "startMs">) =>
+    toProtoV1(identityProviderToProto(row, { nowMs, baseUrl }));
   const names = { uid: "id", parent: "parentId", identityProviderUid: "identityProviderId" };
   const v2 = createOperations(served, names);
   const handlers: Handlers<typeof IdentityProviders> = {
@@ -71,9 +73,8 @@ export function identityProvidersV1(
       return requireUpdated(fixed, provider, toProtoV1(await v2.updateIdentityProvider(request, call)));
     },
 
-    list: listInChunks(
-      createChunkReader(identityProviders, (row, { startMs }) => toProtoV1(identityProviderToProto(row, startMs))),
-    ),
+    // It is the only read of version 1, so it has SCIM, whose etag callers need.
+    list: listInChunks(createChunkReader(identityProviders, rowToProto)),
 
     delete: withPreparation({
       prepare: ({ id }: DeleteIdentityProviderRequest, call) => deleteDependents(id, store, call),
@@ -87,7 +88,7 @@ export function identityProvidersV1(
   };
   const bodies = defineBodies(
     { message: IdentityProviderSchema, readers },
-    findsResource(identityProviders, (row, { startMs }: UnaryCall) => toProtoV1(identityProviderToProto(row, startMs))),
+    findsResource(identityProviders, (row, call: UnaryCall) => rowToProto(row, call)),
   );
   return serve(IdentityProviders, handlers, {
     create: { body: bodies.created },

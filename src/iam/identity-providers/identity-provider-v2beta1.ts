@@ -47,26 +47,31 @@ import {
   oidcFromJson,
   oidcToJson,
 } from "./identity-provider.js";
-import { scimHandlers } from "./scim.js";
+import { createScimHandlers } from "./scim.js";
 
 export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
   /** Encrypts a secret for storage in this transaction; it opens only with the same context. */
   readonly seal: (tx: Tx, secret: Buffer, context: string) => Promise<string>;
+  /** The base URL of the service. */
+  readonly baseUrl: string;
 }
 
 export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
-  const { listResources, definitions, ids, seal, trustedIssuers, store } = deps;
+  const { listResources, definitions, ids, seal, trustedIssuers, store, baseUrl } = deps;
+  const toProto = (row: IdentityProviderRow, { startMs: nowMs }: CallContext) =>
+    identityProviderToProto(row, { nowMs, baseUrl });
   const sealSecret = async (tx: Tx, uid: string, secret: string) =>
     secret === "" ? "" : seal(tx, Buffer.from(secret), formatSecretContext(uid));
 
   const handlers: Handlers<typeof IdentityProvidersService> = {
-    async getIdentityProvider({ uid }, { tx, startMs }) {
-      return identityProviderToProto(await getRow(tx, identityProviders, uid), startMs);
+    async getIdentityProvider({ uid }, call) {
+      return toProto(await getRow(call.tx, identityProviders, uid), call);
     },
 
     async listIdentityProviders(request, call) {
-      const toProto = (row: IdentityProviderRow) => identityProviderToProto(row, call.startMs);
-      const { resources, ...page } = await listResources(call, identityProviders, request, toProto);
+      // As published, lists have no SCIM.
+      const toListed = (row: IdentityProviderRow) => ({ ...toProto(row, call), scim: undefined });
+      const { resources, ...page } = await listResources(call, identityProviders, request, toListed);
       return { identityProviders: resources, ...page };
     },
 
@@ -93,12 +98,13 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         updateTimeMs: startMs,
       };
       await tx.table(identityProviderKind).insert(row);
-      return identityProviderToProto(row, startMs);
+      return toProto(row, call);
     },
 
-    async updateIdentityProvider({ identityProvider, updateMask }, { tx, caller, startMs }) {
+    async updateIdentityProvider({ identityProvider, updateMask }, call) {
+      const { tx, caller, startMs } = call;
       const before = await getRow(tx, identityProviders, identityProvider?.uid ?? "");
-      const view = identityProviderToProto(before, startMs);
+      const view = toProto(before, call);
       const patch = buildPatch(identityProviders, identityProvider, updateMask, view);
       if (Object.keys(patch).length === 0) return view;
       const { oidc: changed, defaultRole = view.defaultRole, ...others } = patch;
@@ -122,7 +128,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         requireProof(oidc, row.sealedSecret);
       }
       await tx.table(identityProviderKind).replace(row);
-      return identityProviderToProto(row, startMs);
+      return toProto(row, call);
     },
 
     // The people of a provider sign in through it alone, so they are deleted with it.
@@ -144,11 +150,11 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
       },
     }),
 
-    ...scimHandlers,
+    ...createScimHandlers(deps),
   };
   const bodies = defineBodies(
     { message: IdentityProviderSchema, readers },
-    findsResource(identityProviders, (row, { startMs }: UnaryCall) => identityProviderToProto(row, startMs)),
+    findsResource(identityProviders, (row, call: UnaryCall) => toProto(row, call)),
   );
   return serve(IdentityProvidersService, handlers, {
     createIdentityProvider: { body: bodies.created },

@@ -10,7 +10,6 @@ import {
   IdentityProvider_OIDCSchema,
   IdentityProviderSchema,
   IdentityProvidersService,
-  IdentityProvider_SCIM_CredentialState as State,
   IdentityProvider_OIDC_TokenEndpointAuthMethodSchema as TokenEndpointAuthMethodSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { breakRule } from "../../kernel/errors.js";
@@ -34,6 +33,8 @@ import {
   identityProviderKind,
   type ScimState,
 } from "../../store/iam/identity-providers.js";
+
+import { findCredentialState } from "./scim-credential.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
@@ -109,22 +110,23 @@ export function oidcFromJson(json: object): IdentityProvider_OIDC {
 /** The state before any credentials are issued. */
 export const noScim: ScimState = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" };
 
-/** The state of the credentials at a time, in epoch milliseconds. */
-function findCredentialState(scim: ScimState, nowMs: number): State {
-  if (scim.revoked) return State.REVOKED;
-  if (scim.tokenHash === "") return State.NOT_ISSUED;
-  if (scim.expireTimeMs !== undefined && scim.expireTimeMs <= nowMs) return State.EXPIRED;
-  return (scim.previousExpireTimeMs ?? 0) > nowMs ? State.ROTATING : State.LIVE;
+/** Builds the URL where the directory of a provider pushes its people and groups. */
+export function buildScimUrl(baseUrl: string, uid: string): string {
+  return `${baseUrl}/scim/v2/${uid}`;
 }
 
-/** The path where a directory pushes its people and groups, below the base URL. */
-export function formatScimPath(uid: string): string {
-  return `/scim/v2/${uid}`;
+/** What a view of a provider depends on besides the provider. */
+export interface ProviderView {
+  /** In epoch milliseconds. */
+  readonly nowMs: number;
+  /** The base URL of the service. */
+  readonly baseUrl: string;
 }
 
 /** Converts a stored provider to version 2. */
-export function identityProviderToProto(row: IdentityProviderRow, nowMs: number): IdentityProvider {
+export function identityProviderToProto(row: IdentityProviderRow, { nowMs, baseUrl }: ProviderView): IdentityProvider {
   const { scim } = row;
+  const { expireTimeMs, previousExpireTimeMs = 0 } = scim;
   return create(IdentityProviderSchema, {
     uid: row.uid,
     name: row.name,
@@ -135,13 +137,11 @@ export function identityProviderToProto(row: IdentityProviderRow, nowMs: number)
     configuration: { case: "oidc", value: oidcFromJson(row.oidc) },
     scim: {
       enabled: scim.enabled,
-      endpointUrl: formatScimPath(row.uid),
+      endpointUrl: buildScimUrl(baseUrl, row.uid),
       credentialState: findCredentialState(scim, nowMs),
       etag: scim.etag,
-      ...(scim.expireTimeMs !== undefined && { tokenExpireTime: timestampOf(scim.expireTimeMs) }),
-      ...(scim.previousExpireTimeMs !== undefined && {
-        previousTokenExpireTime: timestampOf(scim.previousExpireTimeMs),
-      }),
+      ...(expireTimeMs !== undefined && { tokenExpireTime: timestampOf(expireTimeMs) }),
+      ...(previousExpireTimeMs > nowMs && { previousTokenExpireTime: timestampOf(previousExpireTimeMs) }),
     },
   });
 }

@@ -5,14 +5,12 @@ import type { ScimUser as ScimUserV2 } from "#gen/chainguard/platform/iam/v2beta
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { ListPosition, ListQuery } from "../../store/lists/query.js";
+import type { ListQuery } from "../../store/lists/query.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { parseScimUserFilter, readScimUsers, scimUserToProto } from "./scim-user.js";
 
 /** How many people a list has at most. */
 const MAX_LISTED = 1_000;
-/** How many are read at once. */
-const CHUNK_SIZE = 200;
 
 /** Creates ScimUsers of version 1. */
 export function scimUsersV1() {
@@ -23,18 +21,10 @@ export function scimUsersV1() {
         visible: [parent],
         filter: { childrenOf: parent, equals: parseScimUserFilter(filter) },
         order: { field: "uid", descending: false },
-        ...{ skip: 0, limit: CHUNK_SIZE },
+        ...{ skip: 0, limit: MAX_LISTED },
       };
-      const items: ScimUser[] = [];
-      let totalCount = 0;
-      let after: ListPosition | undefined;
-      do {
-        const page = await readScimUsers(parent, { ...query, ...(after && { after, uncounted: true }) }, tx);
-        if (after === undefined) totalCount = page.total;
-        for (const row of page.rows) items.push(toProtoV1(scimUserToProto(row)));
-        after = page.next;
-      } while (after !== undefined && items.length < MAX_LISTED);
-      return { items, totalCount: BigInt(totalCount) };
+      const { rows, total } = await readScimUsers(parent, query, tx);
+      return { items: rows.map((row) => toProtoV1(scimUserToProto(row))), totalCount: BigInt(total) };
     },
   };
   return serve(ScimUsers, handlers);

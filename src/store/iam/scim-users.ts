@@ -1,9 +1,10 @@
 // People as directories have sent them by SCIM: their table, and its statements. A row is linked with the identity that signs
 // in as the person, and that link never changes.
-import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { countBelow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
+import type { ListQuery, Page } from "../lists/query.js";
 import type { Filter } from "../lists/resource.js";
 import { deleteRows, deleteSome, ownColumns, putRow, selectRows, selectSome } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
@@ -12,9 +13,15 @@ import type { FormerScimUserRow } from "../tables/scim.js";
 /** What the row of a person has besides its columns: the attributes by the names of their schemas, as they were sent. */
 export type ScimAttributes = Readonly<Record<string, unknown>>;
 
+/** How many people one statement of a list reads. */
+const LIST_STEP = 200;
+/** How many registered people one statement reads: some milliseconds on SQLite. */
+const REGISTERED_STEP = 1_000;
+
 const filters: Readonly<Record<string, Filter>> = {
   // 1 or 0, because both databases compare numbers alike.
   active: (t) => sql`CASE WHEN ${t.scimUsers.active} THEN 1 ELSE 0 END = ${value("active")}`,
+  linked: (t) => sql`CASE WHEN ${t.scimUsers.identityUid} IS NULL THEN 0 ELSE 1 END = ${value("linked")}`,
 };
 
 const declared = declareKind({
@@ -152,6 +159,42 @@ const rejected = statement<{ providerUid: string; limit: number }, ScimUserRow>(
     .limit(rowLimit("limit")),
 );
 
+const countRejected = statement<{ providerUid: string }, { total: number }>((q, t) =>
+  q
+    .select({ total: count() })
+    .from(t.scimUsers)
+    .where(and(buildEquals(t.scimUsers, "providerUid"), sql`${t.scimUsers.rejectTimeMs} IS NOT NULL`)),
+);
+// People who have signed in through a provider, in the order of uids, with the person in the directory. Those who are being
+// deleted, or whom the directory has deactivated, are none that it does not know.
+const registered = statement<
+  { providerUid: string; after: string; limit: number },
+  { uid: string; isUnknown: boolean | number }
+>((q, t) => {
+  const { identities, scimUsers } = t;
+  const people = q
+    .select({
+      uid: identities.uid,
+      deleteTimeMs: identities.deleteTimeMs,
+      deactivateTimeMs: identities.deactivateTimeMs,
+    })
+    .from(identities)
+    .where(and(buildEquals(identities, "providerUid"), gt(identities.uid, value("after"))))
+    .orderBy(asc(identities.uid))
+    .limit(rowLimit("limit"))
+    .as("people");
+  return q
+    .select({
+      uid: people.uid,
+      isUnknown: sql<
+        boolean | number
+      >`${scimUsers.uid} IS NULL AND ${people.deleteTimeMs} IS NULL AND ${people.deactivateTimeMs} IS NULL`,
+    })
+    .from(people)
+    .leftJoin(scimUsers, eq(scimUsers.identityUid, people.uid))
+    .orderBy(asc(people.uid));
+});
+
 const findFormer = selectRows("formerScimUsers", ["providerUid", "externalId"]);
 const anyFormer = selectSome("formerScimUsers", ["providerUid"]);
 const putFormer = putRow("formerScimUsers", "providerUid", "externalId");
@@ -163,18 +206,28 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
   /** How many people the directory of a provider has. */
   countOfProvider(providerUid: string): Promise<number> {
     return countBelow(this.tx, this.kind, providerUid);
+  /** Reads a long page in steps, between which other calls run, because rows are large. */
+  override async list(query: ListQuery): Promise<Page<ScimUserRow>> {
+    const page = await super.list({ ...query, limit: Math.min(query.limit, LIST_STEP) });
+    let { next } = page;
+    while (next !== undefined && page.rows.length < query.limit) {
+      await this.tx.pause?.();
+      const limit = Math.min(query.limit - page.rows.length, LIST_STEP);
+      const more = await super.list({ ...query, after: next, skip: 0, limit, uncounted: true });
+      for (const row of more.rows) page.rows.push(row);
+      next = more.next;
+    }
+    return { ...page, next };
   }
 
   /** A page of the people of a provider. */
-  findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> {
+  findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> 
     return this.all(page(order), { providerUid, offset, limit });
-  }
 
   /** The people of a provider in the order of uids, from the first one after `after`, at most `limit`. */
-  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> {
+  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> 
     await this.tx.pause?.();
     return this.all(slice, { providerUid, after, limit });
-  }
 
   /**
    * The people of a provider in the order of their last changes, at most `limit`.
@@ -207,6 +260,33 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
   /** The people of whom a change is rejected, the first one rejected first, at most `limit`. */
   findRejected(providerUid: string, limit: number): Promise<ScimUserRow[]> {
     return this.all(rejected, { providerUid, limit });
+  }
+
+  /** How many people there are of whom a change is rejected. */
+  async countRejected(providerUid: string): Promise<number> {
+    return (await this.first(countRejected, { providerUid }))?.total ?? 0;
+  }
+
+  /**
+   * The people who have signed in through a provider and whom its directory has not sent: how many there are, and the first
+   * ones in the order of uids, at most `limit`. Reads everybody who has, in steps between which other calls run.
+   */
+  async findUnlinked(providerUid: string, limit: number): Promise<{ readonly uids: string[]; readonly total: number }> {
+    const uids: string[] = [];
+    let total = 0;
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const people: { uid: string; isUnknown: boolean | number }[] = await this.all(registered, {
+        ...{ providerUid, after, limit: REGISTERED_STEP },
+      });
+      for (const { uid, isUnknown } of people) {
+        if (!isUnknown) continue;
+        total += 1;
+        if (uids.length < limit) uids.push(uid);
+      }
+      after = people.length < REGISTERED_STEP ? undefined : people.at(-1)?.uid;
+      await this.tx.pause?.();
+    }
+    return { uids, total };
   }
 
   /** What is left of a person whom the directory has deleted. */

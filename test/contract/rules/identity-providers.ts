@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about identity providers.
-import { invalid, precondition, type Rule, type Step } from "./rule.js";
+import { absent, invalid, precondition, type Rule, type Step } from "./rule.js";
 
 const createsProvider: Step = {
   call: "CreateIdentityProvider",
@@ -15,6 +15,187 @@ const createsProvider: Step = {
   expect: { result: { name: "p", oidc: { clientId: "id", clientSecret: "" } }, text: /^(?!.*secret":"secret)/ },
   keep: { made: "uid" },
 };
+
+/** The services of all versions, with the name of the field that has the uid of the provider. */
+const scimServices = [
+  ["iam.IdentityProviders", "identityProviderId"],
+  ["iam.v2beta1.IdentityProvidersService", "identityProviderUid"],
+  ["iam.v2.IdentityProvidersService", "identityProviderUid"],
+] as const;
+
+const TOKEN = /^cgscim_[0-9a-f]{64}$/;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+// What the tokens of a directory are, by the methods of one version.
+function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] {
+  const send = (method: string, request: object, expect: Step["expect"], more: Partial<Step> = {}): Step => ({
+    ...{ call: `${service}.${method}`, as: "freshOwner", request: { [scope]: "<made>", ...request }, expect },
+    ...(more as object),
+  });
+  const generates = (request: object = {}) =>
+    send("GenerateScimToken", request, { result: { token: TOKEN } }, { keep: { etag: "etag", first: "expireTime" } });
+  const regenerates = (request: object, expect: Step["expect"] = { result: { token: TOKEN } }) =>
+    send("RegenerateScimToken", { etag: "<etag>", ...request }, expect, expect.code ? {} : { keep: { etag: "etag" } });
+  const hasState = (state: string, scim: object = {}, laterMs = 0): Step => ({
+    ...{ call: "GetIdentityProvider", as: "freshOwner", request: { uid: "<made>" }, laterMs },
+    expect: { result: { scim: { credentialState: `CREDENTIAL_STATE_${state}`, ...scim } } },
+  });
+  const exists = "there is a valid SCIM token: regenerate it, or revoke it first";
+  const none = { code: "NOT_FOUND", message: "Not found: identity provider: there is no SCIM token" };
+  const stale = { code: "ABORTED", status: 409, message: "Aborted: etag: the provider has changed since it was read" };
+  const anchor = "scim";
+  return [
+    {
+      anchor,
+      says: `${service}.GenerateScimToken hands out one token, where the endpoint is`,
+      steps: [
+        createsProvider,
+        hasState("NOT_ISSUED", { endpointUrl: /^https?:\/\/[^/]+\/scim\/v2\/[0-9a-f/]+$/, etag: "" }),
+        send(
+          "GenerateScimToken",
+          {},
+          { result: { token: TOKEN, endpointUrl: /^http/, [scope]: "<made>", expireTime: /^20/, etag: /./ } },
+          { keep: { endpoint: "endpointUrl", etag: "etag" } },
+        ),
+        hasState("LIVE", { endpointUrl: "<endpoint>", etag: "<etag>", enabled: false }),
+        send("GenerateScimToken", {}, precondition("SCIM_TOKEN_EXISTS", exists)),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: a token expires after a year, and another one is generated then`,
+      steps: [
+        createsProvider,
+        generates(),
+        hasState("LIVE", { tokenExpireTime: "<first>" }, 365 * DAY_MS - HOUR_MS),
+        hasState("EXPIRED", { tokenExpireTime: "<first>" }, HOUR_MS + 1),
+        generates(),
+        hasState("LIVE"),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: a token may never expire`,
+      steps: [
+        createsProvider,
+        send("GenerateScimToken", { neverExpires: true }, { result: { token: TOKEN, expireTime: absent } }),
+        hasState("LIVE", { tokenExpireTime: absent }, 3_000 * DAY_MS),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: a token expires within two years, in the future, or never`,
+      steps: [
+        createsProvider,
+        ...["GenerateScimToken", "RegenerateScimToken"].flatMap((method) => {
+          const before = method === "GenerateScimToken" ? [] : [generates()];
+          const etag = method === "GenerateScimToken" ? {} : { etag: "<etag>" };
+          const invalidTime = invalid([/^expire_?[tT]ime$/, /must be in the future, at most 2 years from now/]);
+          return [
+            ...before,
+            ...["2020-01-01T00:00:00Z", "9999-01-01T00:00:00Z"].map((expireTime) =>
+              send(method, { expireTime, ...etag }, invalidTime),
+            ),
+            send(
+              method,
+              { expireTime: "2027-06-01T00:00:00Z", neverExpires: true, ...etag },
+              invalid([/^expire_?[tT]ime$/, /must be absent where never_?[eE]xpires is set/]),
+            ),
+          ];
+        }),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}.RegenerateScimToken leaves the former token valid for an hour`,
+      steps: [
+        createsProvider,
+        generates(),
+        regenerates({}, { result: { token: TOKEN, previousTokenExpireTime: /^20/, requestedOverlap: "3600s" } }),
+        hasState("ROTATING", { previousTokenExpireTime: /^20/ }, HOUR_MS - 60_000),
+        send("GenerateScimToken", {}, precondition("SCIM_TOKEN_EXISTS", exists)),
+        hasState("LIVE", { previousTokenExpireTime: absent }, 60_001),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}.RegenerateScimToken leaves it valid for the overlap, which is cut to a day`,
+      steps: [
+        createsProvider,
+        generates(),
+        regenerates({ overlap: "172800s" }, { result: { requestedOverlap: "172800s" } }),
+        hasState("ROTATING", {}, DAY_MS - 60_000),
+        hasState("LIVE", {}, 60_001),
+        regenerates({ overlap: "0s" }, { result: { requestedOverlap: "0s" } }),
+        hasState("LIVE", { previousTokenExpireTime: absent }),
+        regenerates({ overlap: "-1s" }, invalid([/^overlap$/, /must be a duration from 0 seconds on/])),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: replacing a token does not extend it`,
+      steps: [
+        createsProvider,
+        generates(),
+        hasState("LIVE", {}, 365 * DAY_MS - 60_000),
+        regenerates({}, { result: { previousTokenExpireTime: "<first>", requestedOverlap: "3600s" } }),
+        hasState("ROTATING", { previousTokenExpireTime: "<first>" }),
+        hasState("LIVE", {}, 60_001),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}.RegenerateScimToken replaces a token that has expired or was revoked, which stays invalid`,
+      steps: [
+        createsProvider,
+        send("RegenerateScimToken", { etag: "x" }, none),
+        generates(),
+        hasState("EXPIRED", {}, 366 * DAY_MS),
+        regenerates({}, { result: { token: TOKEN, previousTokenExpireTime: absent } }),
+        hasState("LIVE"),
+        send("RevokeScimToken", {}, { result: { enabled: false } }, { keep: { etag: "etag" } }),
+        regenerates({}, { result: { token: TOKEN, previousTokenExpireTime: absent } }),
+        hasState("LIVE"),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}.RevokeScimToken ends both tokens, and another one is generated`,
+      steps: [
+        createsProvider,
+        send("RevokeScimToken", {}, none),
+        generates(),
+        regenerates({}),
+        send(
+          "RevokeScimToken",
+          {},
+          { result: { [scope]: "<made>", enabled: false, revokeTime: /^20/, etag: /./ } },
+          { keep: { revoked: "revokeTime" } },
+        ),
+        hasState("REVOKED", { tokenExpireTime: "<revoked>", previousTokenExpireTime: absent }),
+        send("RevokeScimToken", {}, none),
+        generates(),
+        hasState("LIVE"),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: a change needs the newest etag, and sets another one`,
+      steps: [
+        createsProvider,
+        send("SetScimEnabled", { etag: "x" }, stale),
+        generates(),
+        send("RegenerateScimToken", { etag: "x" }, stale),
+        regenerates({}),
+        send("RegenerateScimToken", {}, invalid([/^etag$/, /is required/])),
+        send("SetScimEnabled", { etag: "<etag>" }, { result: { enabled: false, etag: /./ } }),
+        send("SetScimEnabled", { etag: "<etag>" }, stale),
+        regenerates({}, stale),
+      ],
+    },
+  ];
+}
 
 /** Identity providers. */
 export const identityProviders: readonly Rule[] = [
@@ -140,14 +321,8 @@ export const identityProviders: readonly Rule[] = [
   },
   {
     anchor: "identity-providers",
-    says: "the default role is set and cleared while SCIM is on, and SCIM is turned off with one alone",
+    says: "the default role is set and cleared while SCIM is on, and SCIM is turned off with none as well",
     steps: [
-      {
-        call: "SetScimEnabled",
-        as: "freshOwner",
-        request: { identityProviderUid: "<freshDirectory>", etag: "e" },
-        expect: precondition("DEFAULT_ROLE_REQUIRED", "without SCIM a provider needs a default role: set one first"),
-      },
       {
         call: "UpdateIdentityProvider",
         as: "freshOwner",
@@ -164,19 +339,16 @@ export const identityProviders: readonly Rule[] = [
         expect: { result: { defaultRole: "" } },
       },
       {
-        call: "UpdateIdentityProvider",
-        as: "freshOwner",
-        request: {
-          identityProvider: { uid: "<freshDirectory>", defaultRole: "<viewerRole>" },
-          updateMask: "defaultRole",
-        },
-        expect: { result: { defaultRole: "<viewerRole>" } },
-      },
-      {
         call: "SetScimEnabled",
         as: "freshOwner",
         request: { identityProviderUid: "<freshDirectory>", etag: "e" },
         expect: { result: { enabled: false } },
+      },
+      {
+        call: "GetIdentityProvider",
+        as: "freshOwner",
+        request: { uid: "<freshDirectory>" },
+        expect: { result: { defaultRole: "", scim: { enabled: false } } },
       },
     ],
   },
@@ -240,23 +412,32 @@ export const identityProviders: readonly Rule[] = [
     shownBy: "test/issuer/oauth/secret-methods.test.ts",
     test: "a provider that accepts ",
   },
-  ...["iam.v2beta1.IdentityProvidersService", "iam.v2.IdentityProvidersService"].map(
-    (service): Rule => ({
-      anchor: "identity-providers",
-      says: `SCIM tokens are not handed out by ${service}, because no endpoint is served`,
-      steps: [
-        createsProvider,
-        ...[`${service}.GenerateScimToken`, `${service}.RegenerateScimToken`].map(
-          (call): Step => ({
-            call,
-            as: "freshOwner",
-            request: { identityProviderUid: "<made>", ...(call.includes(".Re") && { etag: "x" }) },
-            expect: { code: "UNIMPLEMENTED" },
-          }),
-        ),
-      ],
-    }),
-  ),
+  ...scimServices.flatMap(rulesOfTokens),
+  {
+    anchor: "scim",
+    says: "a list of version 2 has no SCIM, and that of version 1 has it",
+    steps: [
+      createsProvider,
+      {
+        call: "ListIdentityProviders",
+        as: "freshOwner",
+        request: { uidp: { ids: ["<made>"] } },
+        expect: { result: { identityProviders: [{ uid: "<made>", scim: absent }] } },
+      },
+      {
+        call: "iam.IdentityProviders.List",
+        as: "freshOwner",
+        request: { id: "<made>" },
+        expect: { result: { items: [{ id: "<made>", scim: { enabled: false, endpointUrl: /^http/ } }] } },
+      },
+    ],
+  },
+  {
+    anchor: "scim",
+    says: "turning it on needs two owners, no valid token, and the newest state",
+    shownBy: "test/iam/identity-providers.test.ts",
+    test: "are enabled only with two owners, and by who saw the newest state",
+  },
   {
     anchor: "identity-providers",
     says: "over REST what SCIM has is there, false values too",

@@ -65,7 +65,7 @@ for (const name of wireNames) {
         const { $typeName: _, ...value } = shown.configuration.value ?? { $typeName: "" };
         const only = "tokenEndpointAuthMethod" in value ? { tokenEndpointAuthMethod: 0 } : {};
         assert.deepEqual(value, { ...settings, clientSecret: "", ...only });
-        assert.equal(shown.scim?.endpointUrl, `/scim/v2/${mine.id}`);
+        assert.equal(shown.scim?.endpointUrl, `${world.url}/scim/v2/${mine.id}`);
         assert.equal(shown.scim?.credentialState, State.NOT_ISSUED);
       }
       assert.deepEqual([mine.createdAt, mine.updatedAt], [read.createTime, read.updateTime]);

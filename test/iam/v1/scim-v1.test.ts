@@ -1,20 +1,17 @@
 // The credentials of a directory, version 1, beside version 2.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   IdentityProviders,
   IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
-import { insertScimToken } from "../../support/scim.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 import { type Wire, wireNames, wireOf } from "./wires.js";
 
 const v1 = IdentityProviders.method;
 const v2 = IdentityProvidersService.method;
-const HOUR_MS = 3_600_000;
 
 let world: IamWorld;
 before(async () => {
@@ -42,32 +39,42 @@ for (const name of wireNames) {
       return mine.scim;
     };
 
-    it("are handed out in neither version, and those of older ones are revoked", async () => {
+    it("are generated, replaced and revoked in both versions alike", async () => {
       const identityProviderId = id;
-      for (const failure of [
-        wire.expectError(v1.generateScimToken, { identityProviderId }),
-        wire.expectError(v2.generateScimToken, { identityProviderUid: id }),
-        wire.expectError(v1.regenerateScimToken, { identityProviderId, etag: "x" }),
-        wire.expectError(v2.regenerateScimToken, { identityProviderUid: id, etag: "x" }),
-      ]) {
-        assert.match(await failure, /^Unimplemented: .*ScimToken: no SCIM endpoint is served yet/);
-      }
-      const expireTimeMs = Math.floor(Date.now() / 1000) * 1000 + 24 * HOUR_MS;
-      const first = await world.write((tx) => insertScimToken(tx, id, { expireTimeMs }));
+      const first = await wire.call(v1.generateScimToken, { identityProviderId });
+      assert.match(first.token, /^cgscim_[0-9a-f]{64}$/);
       const live = await scim();
       assert.deepEqual([live.credentialState, live.etag], [State.LIVE, first.etag]);
-      assert.deepEqual(live.tokenExpireTime, timestampFromMs(expireTimeMs));
-      assert.equal(live.endpointUrl, `/scim/v2/${id}`);
+      assert.deepEqual([live.tokenExpireTime, live.endpointUrl], [first.expireTime, first.endpointUrl]);
+      assert.equal(live.endpointUrl, `${world.url}/scim/v2/${id}`);
+      const exists = /^Precondition failed: there is a valid SCIM token/;
+      assert.match(await wire.expectError(v1.generateScimToken, { identityProviderId }), exists);
+      assert.match(await wire.expectError(v2.generateScimToken, { identityProviderUid: id }), exists);
+      const overlap = { seconds: 60n, nanos: 0 };
+      const second = await wire.call(v1.regenerateScimToken, { identityProviderId, etag: first.etag, overlap });
+      assert.notEqual(second.token, first.token);
+      assert.deepEqual([second.identityProviderId, second.requestedOverlap?.seconds], [id, 60n]);
+      const rotating = await scim();
+      assert.deepEqual([rotating.credentialState, rotating.etag], [State.ROTATING, second.etag]);
+      assert.deepEqual(rotating.previousTokenExpireTime, second.previousTokenExpireTime);
+      const third = await wire.call(v2.regenerateScimToken, {
+        identityProviderUid: id,
+        etag: second.etag,
+        neverExpires: true,
+      });
+      assert.deepEqual([third.expireTime, (await scim()).tokenExpireTime], [undefined, undefined]);
 
       const revoked = await wire.call(v1.revokeScimToken, { identityProviderId });
       assert.deepEqual([revoked.identityProviderId, revoked.enabled], [id, false]);
       assert.ok(revoked.revokeTime);
       assert.deepEqual([(await scim()).credentialState, (await scim()).etag], [State.REVOKED, revoked.etag]);
+      assert.deepEqual((await scim()).tokenExpireTime, revoked.revokeTime);
       assert.match(
         await wire.expectError(v1.revokeScimToken, { identityProviderId }),
         /^Not found: identity provider: there is no SCIM token/,
       );
-      await world.write((tx) => insertScimToken(tx, id));
+      await wire.call(v1.generateScimToken, { identityProviderId });
+      assert.equal((await scim()).credentialState, State.LIVE);
     });
 
     it("count once SCIM is on, which needs two owners", async () => {
@@ -82,11 +89,6 @@ for (const name of wireNames) {
       assert.deepEqual([changed.identityProviderId, changed.enabled], [id, true]);
       assert.notEqual(changed.etag, etag);
       assert.deepEqual([(await scim()).enabled, (await scim()).etag], [true, changed.etag]);
-      const off = { identityProviderId, etag: changed.etag };
-      assert.match(
-        await wire.expectError(v1.setScimEnabled, off),
-        /^Precondition failed: without SCIM a provider needs/,
-      );
       const defaultRole = builtinRoleUid("viewer");
       const [provider] = (await wire.call(v1.list, { id })).items;
       assert.ok(provider);

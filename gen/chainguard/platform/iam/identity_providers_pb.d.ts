@@ -214,21 +214,22 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.Ide
   enabled: boolean;
 
   /**
-   * The URL to configure in the directory. It is not served yet.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 3;
    */
   endpointUrl: string;
 
   /**
-   * When the token expires. Absent: it never expires, or there is no token.
+   * When the token expires, or when it was revoked. Absent: it never expires, or
+   * there is no token.
    *
    * @generated from field: google.protobuf.Timestamp token_expire_time = 4;
    */
   tokenExpireTime?: Timestamp | undefined;
 
   /**
-   * When the previous token expires. Absent: there is no previous token.
+   * When the previous token expires. Absent: no previous token is valid.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 5;
    */
@@ -298,7 +299,7 @@ export enum IdentityProvider_SCIM_CredentialState {
   REVOKED = 4,
 
   /**
-   * There is a valid token, and the previous one is valid as well.
+   * The previous token is valid as well, until `previous_token_expire_time`.
    *
    * @generated from enum value: CREDENTIAL_STATE_ROTATING = 5;
    */
@@ -510,7 +511,7 @@ export declare type RegenerateScimTokenRequest = Message<"chainguard.platform.ia
 
   /**
    * How long the previous token stays valid: 1 hour by default, 24 hours at
-   * most.
+   * most, 0 to end it at once. A token that ends before does not stay longer.
    *
    * @generated from field: google.protobuf.Duration overlap = 2;
    */
@@ -589,7 +590,7 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
   etag: string;
 
   /**
-   * When the previous token expires. Replacing a token never extends it.
+   * When the previous token expires. Absent: it was not valid any more.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 6;
    */
@@ -793,8 +794,9 @@ export declare const IdentityProviders: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Generates the first SCIM token of an identity provider. Not offered: fails
-   * with UNIMPLEMENTED, because no SCIM endpoint is served yet.
+   * Generates the SCIM token of an identity provider. Only the response contains
+   * it. Fails with FAILED_PRECONDITION if there is a valid token: regenerate that
+   * one. It does not turn SCIM on.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.GenerateScimToken
    */
@@ -804,8 +806,9 @@ export declare const IdentityProviders: GenService<{
     output: typeof GenerateScimTokenResponseSchema;
   },
   /**
-   * Replaces the SCIM token of an identity provider. Not offered: fails with
-   * UNIMPLEMENTED, because no SCIM endpoint is served yet.
+   * Replaces the SCIM token of an identity provider. Only the response contains
+   * the new one. The replaced token stays valid for a while. Fails with NOT_FOUND
+   * if no token was ever generated.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.RegenerateScimToken
    */
@@ -829,8 +832,8 @@ export declare const IdentityProviders: GenService<{
    * Turns SCIM on or off for an identity provider. Turning it on clears the
    * default role, and fails with FAILED_PRECONDITION while fewer than two
    * identities are owners of the organisation by role bindings that no directory
-   * manages. Turning it off fails with FAILED_PRECONDITION while there is no
-   * default role.
+   * manages, and until `arbor migrate --contract` has run. Turning it off pauses
+   * the directory: people, rights and tokens stay as they are.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.SetScimEnabled
    */

@@ -58,6 +58,7 @@ const byMessage: Readonly<Record<string, readonly Kind[]>> = {
   "ListAccessRequest.group": ["group"],
   "TestClaimsRequest.identity": ["identity"],
   "SearchNamesRequest.group": ["group"],
+  "GetScimStatusRequest.identity_provider": ["identity provider"],
   "RevokePersonTokensRequest.identity_provider": ["identity provider"],
   "TailRequest.scope": ["group"],
   "TailRequest.subject": anyKind,

@@ -60,8 +60,8 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
 
   /**
    * The uid of the role that people get in the organisation when they log in
-   * for the first time. Required on create, and while SCIM is off. Turning SCIM
-   * on clears it; it may be set again.
+   * for the first time. Required on create. Turning SCIM on clears it. While SCIM
+   * is on it may be set again, and cleared; otherwise it is not cleared.
    *
    * @generated from field: string default_role = 6;
    */
@@ -83,7 +83,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
   } | { case: undefined; value?: undefined };
 
   /**
-   * The settings of SCIM.
+   * The settings of SCIM. Absent in lists.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.SCIM scim = 21;
    */
@@ -257,21 +257,22 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
   enabled: boolean;
 
   /**
-   * The URL to configure in the directory. It is not served yet.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 3;
    */
   endpointUrl: string;
 
   /**
-   * When the token expires. Absent: it never expires, or there is no token.
+   * When the token expires, or when it was revoked. Absent: it never expires, or
+   * there is no token.
    *
    * @generated from field: google.protobuf.Timestamp token_expire_time = 4;
    */
   tokenExpireTime?: Timestamp | undefined;
 
   /**
-   * When the previous token expires. Absent: there is no previous token.
+   * When the previous token expires. Absent: no previous token is valid.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 5;
    */
@@ -341,7 +342,7 @@ export enum IdentityProvider_SCIM_CredentialState {
   REVOKED = 4,
 
   /**
-   * There is a valid token, and the previous one is valid as well.
+   * The previous token is valid as well, until `previous_token_expire_time`.
    *
    * @generated from enum value: CREDENTIAL_STATE_ROTATING = 5;
    */
@@ -648,7 +649,7 @@ export declare type RegenerateScimTokenRequest = Message<"chainguard.platform.ia
 
   /**
    * How long the previous token stays valid: 1 hour by default, 24 hours at
-   * most.
+   * most, 0 to end it at once. A token that ends before does not stay longer.
    *
    * @generated from field: google.protobuf.Duration overlap = 2;
    */
@@ -727,7 +728,7 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
   etag: string;
 
   /**
-   * When the previous token expires. Replacing a token never extends it.
+   * When the previous token expires. Absent: it was not valid any more.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 6;
    */
@@ -886,7 +887,8 @@ export declare const SetScimEnabledResponseSchema: GenMessage<SetScimEnabledResp
  */
 export declare const IdentityProvidersService: GenService<{
   /**
-   * Lists the identity providers that the caller may see, in pages.
+   * Lists the identity providers that the caller may see, in pages, without their
+   * settings of SCIM.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.ListIdentityProviders
    */
@@ -940,8 +942,9 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Generates the first SCIM token of an identity provider. Not offered: fails
-   * with UNIMPLEMENTED, because no SCIM endpoint is served yet.
+   * Generates the SCIM token of an identity provider. Only the response contains
+   * it. Fails with FAILED_PRECONDITION if there is a valid token: regenerate that
+   * one. It does not turn SCIM on.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.GenerateScimToken
    */
@@ -951,8 +954,9 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof GenerateScimTokenResponseSchema;
   },
   /**
-   * Replaces the SCIM token of an identity provider. Not offered: fails with
-   * UNIMPLEMENTED, because no SCIM endpoint is served yet.
+   * Replaces the SCIM token of an identity provider. Only the response contains
+   * the new one. The replaced token stays valid for a while. Fails with NOT_FOUND
+   * if no token was ever generated.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.RegenerateScimToken
    */
@@ -976,8 +980,8 @@ export declare const IdentityProvidersService: GenService<{
    * Turns SCIM on or off for an identity provider. Turning it on clears the
    * default role, and fails with FAILED_PRECONDITION while fewer than two
    * identities are owners of the organisation by role bindings that no directory
-   * manages. Turning it off fails with FAILED_PRECONDITION while there is no
-   * default role.
+   * manages, and until `arbor migrate --contract` has run. Turning it off pauses
+   * the directory: people, rights and tokens stay as they are.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.SetScimEnabled
    */
