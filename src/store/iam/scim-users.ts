@@ -206,6 +206,8 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
   /** How many people the directory of a provider has. */
   countOfProvider(providerUid: string): Promise<number> {
     return countBelow(this.tx, this.kind, providerUid);
+  }
+
   /** Reads a long page in steps, between which other calls run, because rows are large. */
   override async list(query: ListQuery): Promise<Page<ScimUserRow>> {
     const page = await super.list({ ...query, limit: Math.min(query.limit, LIST_STEP) });
@@ -221,13 +223,15 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
   }
 
   /** A page of the people of a provider. */
-  findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> 
+  findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> {
     return this.all(page(order), { providerUid, offset, limit });
+  }
 
   /** The people of a provider in the order of uids, from the first one after `after`, at most `limit`. */
-  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> 
+  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> {
     await this.tx.pause?.();
     return this.all(slice, { providerUid, after, limit });
+  }
 
   /**
    * The people of a provider in the order of their last changes, at most `limit`.
