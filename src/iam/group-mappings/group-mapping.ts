@@ -92,7 +92,13 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       }
       const role = await requireAvailableRole(values.roleUid, values.scope, tx, "roleUid");
       requireGrantable(caller, role, values.scope);
-      const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
+      const row = {
+        uid: ids.newUid(parent),
+        providerUid: parent,
+        ...values,
+        createdBy: caller.uid,
+        createTimeMs: startMs,
+      };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
       await tx.table(groupMappingKind).insert(row);
       return groupMappingToProto(row);
