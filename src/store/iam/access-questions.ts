@@ -54,7 +54,7 @@ const bindingsAt = statementFamily<number, Record<string, string | number>, Bind
     .select(bindingColumns(t))
     .from(t.roleBindings)
     .where(
-      and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t.roleBindings)),
+      and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t)),
     );
 });
 
@@ -73,7 +73,7 @@ const bindingsBelow = statement<
         eq(identityUid, value("identityUid")),
         sql`(${groupUid}, ${roleUid}) > ${position}`,
         lt(groupUid, value("end")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .orderBy(asc(groupUid), asc(roleUid))
@@ -92,7 +92,7 @@ const joinedBelow = statement<Now & { identityUid: string; groupUid: string; end
         sql`${groupUid} >= ${value("groupUid")}`,
         lt(groupUid, value("end")),
         or(eq(automatic, true), eq(accepted, true)),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .limit(rowLimit(1));
@@ -112,7 +112,7 @@ const bindingsOfGroup = statement<
       and(
         buildEquals(t.roleBindings, "groupUid"),
         sql`(${identityUid}, ${roleUid}) > ${position}`,
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .orderBy(asc(identityUid), asc(roleUid))
@@ -142,7 +142,7 @@ const hasJoined = (t: Tables, i: number): SQL => {
   const { uid, identityUid, groupUid, automatic, accepted } = t.roleBindings;
   return sql`(select ${uid} from ${t.roleBindings} where ${identityUid} = ${t.identities.uid}
     and ${groupUid} >= ${value(`top${i}`)} and ${groupUid} < ${value(`end${i}`)} and ${uid} < ${value("before")}
-    and (${eq(automatic, true)} or ${eq(accepted, true)}) and ${isLive(t.roleBindings)} limit 1) is not null`;
+    and (${eq(automatic, true)} or ${eq(accepted, true)}) and ${isLive(t)} limit 1) is not null`;
 };
 
 interface JoinedShape {

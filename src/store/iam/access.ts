@@ -111,7 +111,7 @@ const grantsInRange = statement<GrantQuery & { root: string; uid: string }, Acce
       and(
         eq(t.roleBindings.identityUid, t.identities.uid),
         between(t.roleBindings.groupUid, sql.placeholder("root"), sql.placeholder("uid")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
@@ -133,7 +133,7 @@ const grantsAt = statementFamily<number, Record<string, string | number>, Access
       and(
         eq(t.roleBindings.identityUid, t.identities.uid),
         inArray(t.roleBindings.groupUid, groupUids),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
@@ -152,7 +152,7 @@ const acceptedGrants = statement<PageQuery, AccessRow & { uid: string | null }>(
         eq(identityUid, sql.placeholder("identity")),
         eq(pending, false),
         gt(uid, sql.placeholder("after")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .orderBy(asc(uid))
