@@ -9,6 +9,7 @@ import { groupKind } from "../../src/store/iam/groups.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
+import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { definedFamilies, definedStatements } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import { createRandom } from "../support/openapi/random.js";
@@ -66,6 +67,8 @@ export async function useFamilies(store: Store): Promise<void> {
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);
       await tx.table(roleBindingKind).countPending(ROOT, is);
       await tx.table(roleBindingKind).findEnded(0, 1, is ? ROOT : undefined);
+      for (const by of ["uid", "userNameKey", "updateTimeMs"] as const)
+        await tx.table(scimUserKind).findPage(ROOT, { by, descending: is }, 0, 1);
     }
   });
 }
@@ -158,6 +161,7 @@ export const scans: Exceptions = [
 
 /** Statements that sort rows. Tests of lists bound how many rows theirs sort. */
 export const sorts: Exceptions = [
+  [/^select "scim_users"\."uid", .* from \(select "uid" from "scim_users"/, "a page", "SQLite"],
   [/"entry_uid"/, "lists"],
   [/^select "identities"."uid", .* order by "page"."uid"/, "a page of grants", "PostgreSQL"],
   [/ group by "tag_history"."digest"$/, "the digests of a repo, each once", "SQLite"],

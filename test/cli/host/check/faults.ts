@@ -58,6 +58,11 @@ export const storedFaults: readonly Fault[] = [
     found: [dangles("references", "identities", uids.person, "provider_uid", "identity_providers")],
   },
   {
+    reason: "a person of a directory who is linked with a deleted identity",
+    sql: [`UPDATE scim_users SET identity_uid = '${gone}'`],
+    found: [dangles("references", "scim_users", uids.scimUser, "identity_uid", "identities")],
+  },
+  {
     reason: "a mapping to a group that was deleted",
     sql: [`UPDATE external_group_role_mappings SET scope = '${gone}'`],
     found: [dangles("references", "external_group_role_mappings", uids.mapping, "scope", "groups")],
@@ -288,7 +293,7 @@ export const derivedFaults: readonly Fault[] = [
   {
     reason: "the counters of a provider are missing",
     sql: [`DELETE FROM counters WHERE scope = '${provider}'`],
-    found: [counterIs(64, provider, "0", "1"), counterIs(65, provider, "0", "1")],
+    found: [64, 65, 128, 129].map((counter) => counterIs(counter, provider, "0", "1")),
   },
   {
     reason: "a value of an advisory is missing",

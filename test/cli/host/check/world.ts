@@ -15,6 +15,7 @@ import { identityKind } from "../../../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../../../src/store/iam/roles.js";
+import { scimUserKind } from "../../../../src/store/iam/scim-users.js";
 import { subscriptionKind } from "../../../../src/store/iam/subscriptions.js";
 import { overlayBindingKind } from "../../../../src/store/registry/overlay-bindings.js";
 import { overlayKind } from "../../../../src/store/registry/overlays.js";
@@ -33,6 +34,7 @@ import {
   overlayRow,
   roleRow,
   rootUid,
+  scimUserRow,
 } from "../../../support/rows.js";
 
 const [root, other] = [rootUid(1), rootUid(2)];
@@ -51,6 +53,7 @@ export const uids = {
   workload: childUid(squad, 0x32),
   binding: childUid(team, 0x41),
   mapping: childUid(provider, 0x51),
+  scimUser: childUid(provider, 0x52),
   tag: childUid(repo, 0),
   overlay: childUid(team, 0x80),
   overlayBinding: childUid(repo, 0x81),
@@ -107,6 +110,11 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
   await tx.table(groupMappingKind).insert({
     ...{ uid: uids.mapping, providerUid: provider, externalGroupId: "devs", roleUid: role, scope: root },
     createTimeMs: 1_000,
+  });
+  await tx.table(scimUserKind).insert(scimUserRow(uids.scimUser, { externalId: "e", identityUid: uids.person }));
+  await tx.table(scimUserKind).putFormer({
+    ...{ providerUid: provider, externalId: "f", uid: childUid(provider, 0x53), identityUid: uids.gone },
+    ...{ createTimeMs: 1_000, deleteTimeMs: 2_000 },
   });
   await tx.table(groupInviteKind).insert({
     ...{ uid: childUid(team, 0x44), groupUid: team, roleUid: role, email: "", singleUse: false, keyId: "k" },
