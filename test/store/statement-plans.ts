@@ -9,6 +9,7 @@ import { groupKind } from "../../src/store/iam/groups.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
+import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { definedFamilies, definedStatements } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import { createRandom } from "../support/openapi/random.js";
@@ -51,6 +52,8 @@ export async function useFamilies(store: Store): Promise<void> {
     await tx.table(advisoryKind).listEvents([ROOT]);
     for (const table of [tx.table(groupKind), tx.table(identityKind), tx.table(roleKind)])
       await table.findChildrenNamed(ROOT, "name", 1);
+    for (const by of ["uid", "userNameKey", "updateTimeMs"] as const)
+      for (const descending of [true, false]) await tx.table(scimUserKind).findPage(ROOT, { by, descending }, 0, 1);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
     await tx.auditEvents.findByIds([1]);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
