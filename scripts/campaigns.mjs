@@ -14,6 +14,7 @@ const campaigns = new Map([
   ["fuzz", node("fuzz", "--requests", "1000000")],
   ["tokens", node("mutate-tokens", "--tokens", "1000000")],
   ["decisions", node("decisions", "--decisions", "1000000")],
+  ["scim", node("test", "test/scim/protocol/differential.test.ts")],
   ["access", node("access", "--calls", "100000")],
   ["access-control", node("access", "--calls", "4000", "--control", "all")],
   ["access-pg", node("with-pg", process.execPath, "scripts/access.mjs", "--pg", "--calls", "20000")],

@@ -17,6 +17,7 @@ export const SEPARATE = [
   "packages",
   "hostile",
   "examples",
+  "scim-tester",
 ];
 
 /** The paths of the tests in `directory`, without those in folders named in `skipped`. */

@@ -23,6 +23,7 @@ const WHOLE = [
   "iam",
   "issuer",
   "registry",
+  "scim",
   "upgrade",
   "vulnerabilities",
 ];

@@ -3,6 +3,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { ScimUsersService } from "#gen/chainguard/platform/iam/v2beta1/scim_users_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { subscriptions, subscriptionsV1, subscriptionsV2beta1 } from "../events/subscriptions/subscription.js";
 import { accountAssociations, accountAssociationsV2beta1 } from "../iam/account-associations/account-association.js";
@@ -34,7 +35,7 @@ import { scimUsers, scimUsersV2beta1 } from "../iam/scim-users/scim-user.js";
 import { scimUsersV1 } from "../iam/scim-users/scim-user-v1.js";
 import { termsAcceptances, termsV1, termsV2beta1 } from "../iam/terms/terms.js";
 import { trustV1 } from "../iam/trust/trust-v1.js";
-import { QUOTA_SET, REGISTRY_MOVED, REGISTRY_PUSH } from "../kernel/audit-body.js";
+import { QUOTA_SET, REGISTRY_MOVED, REGISTRY_PUSH, SCIM_USER_REJECTED } from "../kernel/audit-body.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { stableTypeOf } from "../pipeline/body.js";
 import type { ServedService } from "../pipeline/method-table.js";
@@ -46,11 +47,13 @@ import { overlayBindings, overlayBindingsV2beta1 } from "../registry/overlays/ov
 import { repos } from "../registry/repos/repo.js";
 import { registrySettings } from "../registry/settings/settings-v1.js";
 import { tags } from "../registry/tags/tag.js";
+import { scimUserView } from "../scim/changes.js";
 import { advisories } from "../vulnerabilities/advisories/advisory.js";
 import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
 import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
 
 const { listRepos } = ReposService.method;
+const { listScimUsers } = ScimUsersService.method;
 const { listGroups } = GroupsService.method;
 const { listRoleBindings } = RoleBindingsService.method;
 
@@ -60,6 +63,8 @@ export const bodiesOfOthers = {
   [QUOTA_SET]: [listGroups],
   [REGISTRY_MOVED]: [listGroups],
   [REGISTRY_PUSH]: [listRepos],
+  [stableTypeOf(scimUserView)]: [listScimUsers],
+  [SCIM_USER_REJECTED]: [listScimUsers],
 } as const satisfies Record<string, readonly DescMethod[]>;
 
 /** What the handlers of kinds need. */

@@ -1,5 +1,6 @@
 // Events: rows of the audit log whose type the published API declares for customers, as CloudEvents. What receivers check
-// of them is published, so all that is sent has the published names, and nothing of our own.
+// of them is published, so what is sent of these has the published names, and nothing of our own. What directories change by
+// SCIM has no published types; receivers that do not know ours ignore them.
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { EventAttributes_Audience, events } from "#gen/chainguard/annotations/annotations_pb.js";
 import { http } from "#gen/google/api/annotations_pb.js";
@@ -13,6 +14,7 @@ import {
   type JsonFields,
   PUBLISHED_TYPES,
   REGISTRY_PUSH,
+  SENT_TYPES,
 } from "../kernel/audit-body.js";
 import { isWithin, parentOf, rootOf } from "../kernel/uidp.js";
 import type { StoredAuditRow } from "../store/tables/audit.js";
@@ -36,7 +38,7 @@ export interface CloudEvent {
   readonly actor: string;
   /** The full name of the message that the body is the JSON of; empty where no message is. */
   readonly bodyType: string;
-  /** The uid of the identity provider; of mappings only, otherwise empty. */
+  /** The uid of the identity provider; of mappings and of what directories change only, otherwise empty. */
   readonly identityProvider: string;
   /** The data as JSON. */
   readonly data: string;
@@ -64,6 +66,8 @@ interface EventType {
   path: string;
 }
 
+/** The collection of the people whom directories send. */
+const SCIM_USERS = "/iam/v1/scimUsers";
 /** The longest subject, in bytes. Many servers refuse a header field that is longer. */
 const MAX_SUBJECT = 4_000;
 /** Deletions in version 1 of these have a body without fields. */
@@ -81,7 +85,7 @@ export function listEventMethods(methods: Iterable<DescMethod>): (readonly [stri
 
 /** The types of the events that can be sent, in order. */
 export function listEventTypes(methods: Iterable<DescMethod>): string[] {
-  return [...new Set([...listEventMethods(methods).map(([type]) => type), REGISTRY_PUSH])].sort();
+  return [...new Set([...listEventMethods(methods).map(([type]) => type), REGISTRY_PUSH, ...SENT_TYPES])].sort();
 }
 
 /**
@@ -103,7 +107,10 @@ export function createCloudEvents({
   readonly registryHost: string;
   readonly formatId: (auditId: number) => string;
 }) {
-  const byType = new Map<string, EventType>([[REGISTRY_PUSH, { stable: undefined, path: "" }]]);
+  const byType = new Map<string, EventType>([
+    [REGISTRY_PUSH, { stable: undefined, path: "" }],
+    ...SENT_TYPES.map((type) => [type, { stable: undefined, path: SCIM_USERS }] as const),
+  ]);
   const byPath = new Map<string, DescMethod>();
   const messages = new Map<string, DescMessage>();
   for (const [type, method] of listEventMethods(methods)) {
@@ -157,7 +164,7 @@ export function createCloudEvents({
       group: groupOf(type, members?.[0] ?? subjectUid),
       actor: actorUid,
       bodyType: isPush ? "" : isDeletion(type) ? (method?.input.typeName ?? "") : (body.type ?? ""),
-      identityProvider: type.includes(".external_group_role_mappings.")
+      identityProvider: /\.(?:external_group_role_mappings|scim)\./.test(type)
         ? (parentOf(members?.[0] ?? subjectUid) ?? "")
         : "",
       data: JSON.stringify(data),
@@ -240,6 +247,7 @@ function formatSubject(type: string, subjectUid: string, members: readonly strin
 function groupOf(type: string, uid: string): string {
   if (/\.(?:group\.(?:created|updated)|account_associations\.\w+|terms\.accepted|registered)\.v1$/.test(type))
     return uid;
-  if (/\.registry\.(?:(?:tag|overlay|overlay_binding)\.\w+\.v1|push\.v1)$/.test(type)) return rootOf(uid);
+  if (/\.(?:registry\.(?:(?:tag|overlay|overlay_binding)\.\w+|push)|scim\.user\.\w+)\.v1$/.test(type))
+    return rootOf(uid);
   return parentOf(uid) ?? "";
 }

@@ -1,5 +1,6 @@
 // API tokens and the refresh tokens that renew them.
 import { createHash, randomBytes } from "node:crypto";
+import { accountDeactivated } from "../iam/identities/deactivation.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
@@ -260,17 +261,23 @@ export function dateIssue(
   return { atMs: revokeTimeMs === 0 ? nowMs : Math.max(nowMs, notBefore * 1000), revokeTimeMs };
 }
 
-/** As {@link dateIssue}, of the identity that is stored. */
+/**
+ * As {@link dateIssue}, of the identity that is stored. Nothing is issued to one that is deactivated.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
 export async function readIssueDate(tx: Tx, identityUid: string, nowMs: number): Promise<IssueDate> {
-  return dateIssue(await tx.table(identityKind).find(identityUid), nowMs);
+  const identity = await tx.table(identityKind).find(identityUid);
+  if (identity !== undefined && identity.deactivateTimeMs !== null) throw accountDeactivated();
+  return dateIssue(identity, nowMs);
 }
 
 /** The date of a login. Where the revocation is not stored, as that of refresh tokens, the time alone decides. */
 type LoginDate = Pick<IssueDate, "atMs"> & { readonly revokeTimeMs?: number | undefined };
 
-/** Whether an identity may still use what it got at a login: it exists, and was not revoked since. */
+/** Whether an identity may still use what it got at a login: it exists, is active, and was not revoked since. */
 export async function isLoginValid(tx: Tx, identityUid: string, { atMs, revokeTimeMs }: LoginDate): Promise<boolean> {
-  const identity = await tx.table(identityKind).find(identityUid);
+  const identity = await tx.table(identityKind).findActive(identityUid);
   if (identity === undefined || identity.notBefore * 1000 > atMs) return false;
   return revokeTimeMs === undefined || revokeTimeMs === identity.revokeTimeMs;
 }

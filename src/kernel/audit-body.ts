@@ -22,6 +22,16 @@ export const REGISTRY_MOVED = "arbor.registry.moved.v1";
 /** The type of the events, and of their bodies, that say that a manifest was pushed to the registry. */
 export const REGISTRY_PUSH = "dev.chainguard.registry.push.v1";
 
+/** The types of events, and of their bodies, that say what a directory has changed by SCIM. */
+export const SCIM_USER_CREATED = "arbor.scim.user.created.v1";
+export const SCIM_USER_UPDATED = "arbor.scim.user.updated.v1";
+export const SCIM_USER_DELETED = "arbor.scim.user.deleted.v1";
+/** A change that a directory wants is rejected. */
+export const SCIM_USER_REJECTED = "arbor.scim.user.rejected.v1";
+
+/** The types of our own that are sent to subscriptions. */
+export const SENT_TYPES = [SCIM_USER_CREATED, SCIM_USER_UPDATED, SCIM_USER_DELETED, SCIM_USER_REJECTED] as const;
+
 /** The types of events that receivers know begin with this; those of our own do not. */
 export const PUBLISHED_TYPES = "dev.chainguard.";
 
@@ -36,15 +46,19 @@ type Part = "after" | "before";
 
 /**
  * The part of a body that the event of a type is built from. Undefined where an event needs none: the deletion of one resource
- * is told by its subject, and types of our own are not sent. Whoever writes bodies stores this part whole, and whoever builds
+ * is told by its subject, and most types of our own are not sent. Whoever writes bodies stores this part whole, and whoever builds
  * events reads no other.
  *
  * @param eventType the type of the row
  */
 export function findEventPart(eventType: string): Part | undefined {
-  if (!eventType.startsWith(PUBLISHED_TYPES)) return undefined;
+  if (!eventType.startsWith(PUBLISHED_TYPES) && !isSent(eventType)) return undefined;
   if (!isDeletion(eventType)) return "after";
   return isBatch(eventType) ? "before" : undefined;
+}
+
+function isSent(eventType: string): boolean {
+  return (SENT_TYPES as readonly string[]).includes(eventType);
 }
 
 /** Whether the events of a type tell of a deletion. */

@@ -19,6 +19,8 @@ export const rejectReasons = [
   "token_revoked",
   /** The identity that the token names does not exist any more. */
   "identity_deleted",
+  /** The directory of the provider has deactivated or deleted the person. */
+  "person_deactivated",
   /** The identity that an exchange names does not exist. */
   "identity_unknown",
   /** The identity that an exchange names cannot be assumed with such a credential. */
@@ -37,7 +39,7 @@ export const rejectReasons = [
   "match_aws",
   /** The identity provider that an exchange names does not exist. */
   "provider_unknown",
-  /** The person whom a login provider asserts is not registered. */
+  /** The person whom a login provider asserts is not registered, or may not register. */
   "person_unknown",
   /** The request that is signed for AWS is not for this service and identity, or AWS rejects it. */
   "aws_request",

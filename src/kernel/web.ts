@@ -8,10 +8,15 @@ import type { TraceSpan } from "./trace.js";
 /** The `client_id` of the command line, which shows the code of a headless login. */
 export const CLI_CLIENT_ID = "arbor-cli";
 
+export type WebMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
 export interface WebRequest {
-  readonly method: "GET" | "POST";
+  readonly method: WebMethod;
   readonly path: string;
-  /** The path after the fixed part of a route that ends in `/*`, with percent-decoded segments; otherwise empty. */
+  /**
+   * The path after the fixed part of a route that ends in `/*`, with percent-decoded segments, or as it was sent where the route
+   * says so; otherwise empty.
+   */
   readonly rest: string;
   /** The decoded query. */
   readonly query: URLSearchParams;
@@ -74,7 +79,9 @@ export interface WebRoute {
   /** A path without variables, or one that ends in `/*` and matches one or more further segments. */
   readonly path: string;
   /** HEAD is handled as a GET without a body. */
-  readonly method: "GET" | "POST";
+  readonly method: WebMethod;
+  /** Whether the handler decodes the rest of the path itself, so that every path with the prefix matches. */
+  readonly decodesRest?: boolean;
   readonly access: WebAccess;
   /** The largest body in bytes, before and after decompression; 0 where there is none. */
   readonly maxBytes: number;

@@ -11,10 +11,12 @@ import { resolveSettings } from "../../src/config/config.js";
 import { resolveOrigin } from "../../src/config/origin.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
+import { linkPerson } from "../../src/iam/people/directory-person.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken, readIssueDate } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { identityKind } from "../../src/store/iam/identities.js";
+import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { type RestResponse, restAs } from "../contract/rest.js";
 import { newDatabase } from "../pg/databases.js";
 import { spawn } from "../support/child-process.js";
@@ -41,6 +43,8 @@ const changes = [
   "tokens revoked",
   "tokens revoked by a command",
   "identity deleted",
+  "person deactivated by a directory",
+  "person deleted by a directory",
   "signing key revoked by a command",
   "key of page tokens rotated by a command",
 ] as const;
@@ -93,6 +97,49 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     return issueToken({ issuer, audience: BASE_URL, identity, lifeS: 3600, ...issueDate }, keys, randomIds);
   }
 
+  /** A provider whose SCIM is on. */
+  async function createDirectory(): Promise<{ readonly provider: string; readonly token: string }> {
+    const second = identityRow(randomIds.newUid());
+    await store.write((tx) => tx.table(identityKind).insert(second));
+    const rest = restAs(urlOf(0), ownerToken);
+    const oidc = { issuer: "https://login.example", clientId: "id", pkceEnabled: true };
+    const ask = async (path: string, body: object) => (await must(() => rest("POST", path, body))).json ?? {};
+    await ask(`/roleBindings/${root}`, { identityUid: second.uid, roleUid: builtinRoleUid("owner") });
+    const { uid: provider } = await ask(`/identityProviders/${root}`, { name: "directory", defaultRole: viewer, oidc });
+    const { token, etag } = await ask(`/identityProviders/${provider}:generateScimToken`, {});
+    await ask(`/identityProviders/${provider}:setScimEnabled`, { enabled: true, etag });
+    return { provider: String(provider), token: String(token) };
+  }
+
+  /** Sends a request of the directory, again while it conflicts with others. */
+  async function sendOfDirectory(url: string, method: string, path: string, body?: object): Promise<string> {
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(`${url}/scim/v2/${directory.provider}/Users${path}`, {
+        method,
+        headers: { authorization: `Bearer ${directory.token}`, "content-type": "application/scim+json" },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      if (response.ok) return text;
+      if (![429, 503].includes(response.status) || tries === MAX_TRIES)
+        throw new Error(`a request of the directory failed: ${response.status} ${text}`);
+    }
+  }
+
+  /** A person of the directory who has signed in. */
+  async function createPerson(name: string): Promise<{ readonly id: string; readonly token: string }> {
+    const { id } = JSON.parse(await sendOfDirectory(urlOf(0), "POST", "", { userName: name, externalId: name })) as {
+      id: string;
+    };
+    const identity = identityRow(randomIds.newUid(), { providerUid: directory.provider });
+    await store.write(async (tx) => {
+      await tx.table(identityKind).insert(identity);
+      const row = await tx.table(scimUserKind).find(`${directory.provider}/${id}`);
+      if (row !== undefined) await linkPerson(tx, row, identity.uid);
+    });
+    return { id, token: await signToken(identity.uid) };
+  }
+
   /** The next two servers, so that each of them reads what each other one has written. */
   function takeServers(): [writing: string, reading: string] {
     const turn = turns++;
@@ -101,6 +148,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     return [urlOf(writing), urlOf(reading)];
   }
   const urlOf = (index: number) => servers[index]?.url ?? "";
+  const directory = await createDirectory();
 
   function note(change: Change, isFresh: boolean): void {
     total++;
@@ -206,6 +254,22 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
       "identity deleted",
       (url) => must(() => byOwner(url)("DELETE", `/identities/${person.uid}`)),
       readAs(await signToken(person.uid)),
+      isUnknown,
+    );
+    const isSignedIn = (token: string) => (url: string) => restAs(url, token, "")("GET", "/auth/v1/ok");
+    const deactivated = await createPerson(`${name} a`);
+    const off = { Operations: [{ op: "replace", path: "active", value: false }] };
+    await round(
+      "person deactivated by a directory",
+      (url) => sendOfDirectory(url, "PATCH", `/${deactivated.id}`, off),
+      isSignedIn(deactivated.token),
+      isUnknown,
+    );
+    const deleted = await createPerson(`${name} b`);
+    await round(
+      "person deleted by a directory",
+      (url) => sendOfDirectory(url, "DELETE", `/${deleted.id}`),
+      isSignedIn(deleted.token),
       isUnknown,
     );
     await round(

@@ -14,6 +14,7 @@ import { precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { bindingRow, childUid, groupRow } from "../support/rows.js";
 import { insertScimToken } from "../support/scim.js";
+import { insertScimUser } from "../support/scim-people.js";
 import { type IamWorld, startIamWorld } from "./iam-world.js";
 
 const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid) as [string, string, string];
@@ -178,6 +179,7 @@ export function directorySuite(name: string): void {
         await tx.table(identityProviderKind).replace({ ...row, lacksDefaultRole: true });
       });
       assert.ok(!(await providersWithAccess()).includes(provider));
+      await world.write((tx) => insertScimUser(tx, provider, { externalId: "ann" }));
       const { identityUid } = await signInAt(provider, "ann");
       assert.deepEqual(await world.write((tx) => tx.table(roleBindingKind).findByIdentity(identityUid)), []);
       const { json } = await world.owner.rest("POST", `/roleBindings/${world.child}`, { identityUid, roleUid: viewer });

@@ -52,6 +52,8 @@ export async function useFamilies(store: Store): Promise<void> {
     await tx.table(advisoryKind).listEvents([ROOT]);
     for (const table of [tx.table(groupKind), tx.table(identityKind), tx.table(roleKind)])
       await table.findChildrenNamed(ROOT, "name", 1);
+    for (const by of ["uid", "userNameKey", "updateTimeMs"] as const)
+      for (const descending of [true, false]) await tx.table(scimUserKind).findPage(ROOT, { by, descending }, 0, 1);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
     await tx.auditEvents.findByIds([1]);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
@@ -67,8 +69,6 @@ export async function useFamilies(store: Store): Promise<void> {
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);
       await tx.table(roleBindingKind).countPending(ROOT, is);
       await tx.table(roleBindingKind).findEnded(0, 1, is ? ROOT : undefined);
-      for (const by of ["uid", "userNameKey", "updateTimeMs"] as const)
-        await tx.table(scimUserKind).findPage(ROOT, { by, descending: is }, 0, 1);
     }
   });
 }
@@ -161,7 +161,6 @@ export const scans: Exceptions = [
 
 /** Statements that sort rows. Tests of lists bound how many rows theirs sort. */
 export const sorts: Exceptions = [
-  [/^select "scim_users"\."uid", .* from \(select "uid" from "scim_users"/, "a page", "SQLite"],
   [/"entry_uid"/, "lists"],
   [/^select "identities"."uid", .* order by "page"."uid"/, "a page of grants", "PostgreSQL"],
   [/ group by "tag_history"."digest"$/, "the digests of a repo, each once", "SQLite"],

@@ -62,7 +62,7 @@ export interface OidcProvider {
 /** The path of UserInfo. */
 export const USER_INFO = "/me";
 const KEY_ID = "test";
-const CLAIMS = ["sub", "email", "email_verified", "name", "given_name", "family_name", "picture", "groups"];
+const CLAIMS = ["sub", "oid", "email", "email_verified", "name", "given_name", "family_name", "picture", "groups"];
 const SCOPED_CLAIMS = {
   openid: ["sub"],
   email: ["email", "email_verified"],

@@ -10,6 +10,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { signJwt } from "../../src/kernel/jws.js";
 import { encodeApiToken, type TokenClaims } from "../../src/pipeline/auth/api-token.js";
+import { identityKind } from "../../src/store/iam/identities.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { RequestRecord } from "../../src/telemetry/request-record.js";
 import { createAccessLog } from "../../src/transport/http/access-log.js";
@@ -112,6 +113,14 @@ describe("the reason of a 401", () => {
     { reason: "token_audience", token: () => tokenWith({ audience: "https://other.example" }) },
     { reason: "token_claims", token: () => tokenWith({ issuedAt: now() + 1_000 }) },
     { reason: "identity_deleted", token: () => logged.service.token("f".repeat(40)) },
+    {
+      reason: "person_deactivated",
+      token: async () => {
+        const { uid, token } = await logged.service.identity();
+        await logged.service.app.installation.store.write((tx) => tx.table(identityKind).setDeactivated(uid, 1));
+        return token;
+      },
+    },
     {
       reason: "token_revoked",
       token: async () => (await logged.service.identity({ notBefore: now() + 100 })).token,

@@ -19,6 +19,7 @@ import { notificationRoutes } from "../../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../../registry/oci/registry-client.js";
 import { createInternalTokens } from "../../registry/oci/registry-token.js";
 import { TOKEN_FAILURES, tokenRoutes } from "../../registry/oci/token-routes.js";
+import { scimRoutes } from "../../scim/endpoint.js";
 import type { Tx } from "../../store/transaction.js";
 import { bodiesOfOthers, definitions } from "../definitions.js";
 import { addMounts } from "../mounts.js";
@@ -99,7 +100,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
   return {
     methods,
     described: [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)],
-    webRoutes: [...issuer.routes, ...createRegistryRoutes(deps)],
+    webRoutes: [...issuer.routes, ...createRegistryRoutes(deps), ...createScimRoutes(deps)],
     events,
   };
 }
@@ -110,6 +111,14 @@ function createRegistry({ settings, ids, origin, storage }: PlatformDeps) {
   const { keys, clock } = storage;
   const token = createInternalTokens({ keys, clock, ids, issuer: origin.issuer, service });
   return createRegistryClient({ url, token });
+}
+
+function createScimRoutes({ ids, onProblem, origin, storage, quotas }: PlatformDeps): WebRoutes {
+  const { callStore: store, clock } = storage;
+  return scimRoutes({
+    ...{ store, clock, ids, quotas, baseUrl: origin.baseUrl },
+    onInternalError: (error, requestId) => onProblem(`the request ${requestId} of a directory failed`, error),
+  });
 }
 
 function createRegistryRoutes(deps: PlatformDeps): WebRoutes {

@@ -9,7 +9,7 @@ import type { IdentityRow } from "../../store/iam/identities.js";
 import { isPerson } from "../people/pending-bindings.js";
 import { findOwnMappings } from "./answer.js";
 import { describeBinding, describeLimited, describeMapping, type GrantInit, type GrantView } from "./grants.js";
-import { isJoin, Lookups, listBindings, listProviders } from "./holder.js";
+import { hasNoAccess, isJoin, Lookups, listBindings, listProviders } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 
 interface Found {
@@ -74,8 +74,7 @@ export async function readAccessOf(identity: string, group: string, call: UnaryC
   const stored = (await tx.accessQuestions.findIdentities([identity])).get(identity);
   const view: GrantView = { lookups, own: false };
   const nobody = { grants: [], next: undefined, unconfirmed: isPerson(identity) };
-  // Lists show no bindings of an identity that is being deleted.
-  if (stored !== undefined && stored.deleteTimeMs !== null) return nobody;
+  if (hasNoAccess(stored, seen)) return nobody;
   const unconfirmed = isPerson(identity) && !(await hasJoined(identity, seen, call));
   const known = unconfirmed ? undefined : stored;
   const describe = (binding: BindingRow) => describeBinding(binding, known?.providerUid ?? null, view);

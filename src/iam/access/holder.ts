@@ -2,6 +2,7 @@
 // the bindings that lists show, and the decision is made with those alone, by the code that authorizes calls.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { Principal } from "../../kernel/principal.js";
+import { rootOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
 import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
@@ -86,7 +87,7 @@ export class Lookups {
 
 /** An identity with what it is granted at some groups. */
 export interface Holder {
-  /** With these grants; undefined for an identity that does not exist or is being deleted. */
+  /** With these grants; undefined for an identity that does not exist, is being deleted, or is deactivated. */
   readonly caller: Caller | undefined;
   readonly bindings: readonly BindingRow[];
   /** The identity, where the asker may know it. */
@@ -120,8 +121,7 @@ export async function buildHolder(
   { capabilities, lookups, tx, top }: HolderContext,
 ): Promise<Holder> {
   const unconfirmed = isPerson(uid) && !bindings.some(isJoin) && !(await tx.accessQuestions.hasJoinedBelow(uid, top));
-  // Lists show no bindings of an identity that is being deleted.
-  const isGone = unconfirmed ? isMarked(stored) : stored === undefined || isMarked(stored);
+  const isGone = unconfirmed ? hasNoAccess(stored, [top]) : stored === undefined || hasNoAccess(stored, [top]);
   if (isGone) return { caller: undefined, bindings: [], identity: undefined, unconfirmed: isPerson(uid) };
   const identity = unconfirmed ? undefined : stored;
   const rows = await buildAccessRows(uid, identity, bindings, lookups);
@@ -133,8 +133,18 @@ export function isJoin({ automatic, accepted }: BindingRow): boolean {
   return automatic || accepted;
 }
 
-function isMarked(row: IdentityRow | undefined): boolean {
-  return row !== undefined && row.deleteTimeMs !== null;
+/**
+ * Whether a stored identity has no access whatever it is bound to: lists show no bindings of one that is being deleted, and those
+ * of a deactivated one have no effect. Only its own organisation learns that a directory has deactivated a person.
+ *
+ * @param groups the groups whose bindings the asker sees
+ */
+export function hasNoAccess(row: IdentityRow | undefined, groups: readonly string[]): boolean {
+  if (row === undefined) return false;
+  const { deleteTimeMs, deactivateTimeMs, providerUid } = row;
+  if (deleteTimeMs !== null) return true;
+  if (deactivateTimeMs === null || providerUid === null) return false;
+  return groups.some((uid) => rootOf(uid) === rootOf(providerUid));
 }
 
 /** The claims of a token that is issued now, without a limit and without groups of a directory. */

@@ -12,7 +12,7 @@ import {
   RevokeScimTokenResponseSchema,
   SetScimEnabledResponseSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { invalidArgument } from "../../kernel/errors.js";
+import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { defineBodies } from "../../pipeline/body.js";
 import type { CallContext, UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
@@ -29,6 +29,7 @@ import {
   identityProviderKind,
 } from "../../store/iam/identity-providers.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
+import { scimUserKind } from "../../store/iam/scim-users.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
 import { groups } from "../groups/group.js";
@@ -119,6 +120,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         // Somebody who redirects logins could log in as any person of the provider.
         requireOwnersRights(caller, before.groupUid);
         requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
+        await requireFixedIssuer(oidc, before, tx);
         const keeps = keepsSecret(oidc, updateMask);
         if (keeps && before.sealedSecret !== "") requireSameIssuer(oidc, before);
         row.oidc = oidcToJson(oidc);
@@ -141,6 +143,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         await requireOwner(tx, groupUid);
         await cascadeDelete(definitions, identityProviders, uid, tx);
         while ((await deleteManaged(tx, uid)).length > 0);
+        while ((await deleteDirectory(tx, uid)) > 0);
         await tx.table(identityProviderKind).delete(uid);
         call.finish = () => finishDeletions(store);
         return {};
@@ -171,8 +174,8 @@ const without = ["token"];
 const MAX_DELETED = 50;
 
 /**
- * Deletes the mappings of a provider that is about to be deleted, and the bindings that its directory manages, in short
- * units of work, unless the provider has to stay.
+ * Deletes the mappings of a provider that is about to be deleted, the bindings that its directory manages, and the people whom
+ * it has sent, in short units of work, unless the provider has to stay.
  *
  * @throws ApiError FAILED_PRECONDITION where its organisation would be left without an owner, DEADLINE_EXCEEDED
  */
@@ -194,7 +197,7 @@ export async function deleteDependents(
     if (uids.length > 0) return uids.length;
     const managed = await deleteManaged(tx, providerUid, lastManaged);
     lastManaged = managed.at(-1);
-    return managed.length;
+    return managed.length || deleteDirectory(tx, providerUid);
   });
 }
 
@@ -203,6 +206,21 @@ async function deleteManaged(tx: Tx, providerUid: string, after?: string): Promi
   const uids = await tx.table(roleBindingKind).findManaged(providerUid, MAX_DELETED, after);
   for (const uid of uids) await tx.table(roleBindingKind).delete(uid);
   return uids;
+}
+
+// Deletes some of the people whom a provider's directory has sent; returns how many. What keeps those out whom it has deleted
+// is deleted last.
+async function deleteDirectory(tx: Tx, providerUid: string): Promise<number> {
+  const rows = await tx.table(scimUserKind).findAfter(providerUid, "", MAX_DELETED);
+  for (const { uid } of rows) await tx.table(scimUserKind).delete(uid);
+  return rows.length || tx.table(scimUserKind).deleteSomeFormer(providerUid, MAX_DELETED);
+}
+
+// The ids of people at one issuer mean nothing at another: whoever has such an id there could sign in as somebody else.
+async function requireFixedIssuer({ issuer }: IdentityProvider_OIDC, before: IdentityProviderRow, tx: Tx) {
+  if (issuer === oidcFromJson(before.oidc).issuer || !(await tx.table(scimUserKind).hasAny(before.uid))) return;
+  const rule = "its directory has sent people, whose ids belong to the issuer: create another provider";
+  throw failedPrecondition("ISSUER_FIXED", `cannot change the issuer of identity provider ${before.uid}: ${rule}`);
 }
 
 // With SCIM, the directory gives people their roles.

@@ -76,7 +76,7 @@ export type Invitee = Pick<IdentityRow, "uid" | "email" | "providerUid">;
  *
  * @returns the role of the invite
  * @throws ApiError PERMISSION_DENIED when the invite is for another e-mail address, the identity belongs to
- * another organisation, or the inviter has lost the rights or was revoked.
+ * another organisation, or the inviter has lost the rights, was revoked or is deactivated.
  */
 export async function requireAcceptable(
   tx: Tx,
@@ -186,7 +186,7 @@ export async function previewInvite(
 
 async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRow, nowMs: number): Promise<void> {
   const { createdBy, groupUid } = invite;
-  const identity = await tx.table(identityKind).find(createdBy);
+  const identity = await tx.table(identityKind).findActive(createdBy);
   // The revocation of an identity revokes its invites as well as its tokens.
   if (identity === undefined || isInviteRevoked(identity, invite.createTimeMs)) throw inviteDenied();
   const seconds = Math.floor(nowMs / 1000);

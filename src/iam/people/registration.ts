@@ -1,11 +1,12 @@
 // People: their registration and their deletion. A person is an identity that belongs to no group. Its uid is a hash of
 // issuer and subject, so it is known before the person registers, and is the same after a deletion and a new registration.
-import { invalidArgument } from "../../kernel/errors.js";
+import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { IdentityProviderRow } from "../../store/iam/identity-providers.js";
+import { scimUserKind } from "../../store/iam/scim-users.js";
 import type { Tx } from "../../store/transaction.js";
 import { beginDeletion, requireNotInDeletion } from "../identities/deletion.js";
 import { buildStandaloneIdentity, identities } from "../identities/identity.js";
@@ -72,8 +73,8 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
  * Deletes the identity of a person with all of its role bindings, or takes its rights away where that is a long work.
  *
  * @returns the row, and whether it is deleted completely; otherwise `finishDeletion` continues
- * @throws ApiError INVALID_ARGUMENT for an identity that is not a person, FAILED_PRECONDITION where an
- * organisation would be left without an owner.
+ * @throws ApiError INVALID_ARGUMENT for an identity that is not a person, FAILED_PRECONDITION for a person whom a directory
+ * manages, or where an organisation would be left without an owner.
  */
 export async function deletePerson(
   tx: Tx,
@@ -84,5 +85,14 @@ export async function deletePerson(
     throw invalidArgument({ field: "id", rule: "must be the caller's own identity as a person" });
   }
   const person = await getRow(tx, identities, uid);
+  await requireNotInDirectory(tx, uid);
   return { person, isDeleted: await beginDeletion(tx, uid, nowMs) };
+}
+
+// Only a directory deletes the people whom it has sent.
+async function requireNotInDirectory(tx: Tx, identityUid: string): Promise<void> {
+  const row = await tx.table(scimUserKind).findByIdentity(identityUid);
+  if (row === undefined) return;
+  const rule = `the directory of identity provider ${row.providerUid} manages this person: it is deleted there`;
+  throw failedPrecondition("PERSON_MANAGED", `cannot delete identity ${identityUid}: ${rule}`);
 }

@@ -14,6 +14,7 @@ import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { ensureAccepted } from "../role-bindings/create-binding.js";
 import { acceptInvite, type Invitee, type InvitePreview, previewInvite, requireInvite } from "./accept-invite.js";
+import { linkPerson, requireAdmitted } from "./directory-person.js";
 import { findOwnerInvite } from "./owner-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
 import { type AssertedIdentity, derivePersonUid, parseEmail, parseName, register } from "./registration.js";
@@ -51,10 +52,11 @@ export interface SignInResult {
 
 /**
  * Finds the person that a provider asserts, or registers the person where that is allowed. People of an
- * organisation's provider are registered when they sign in, with the default role of the provider if it has one.
+ * organisation's provider are registered when they sign in, with the default role of the provider if it has one, and linked
+ * with the person whom its directory has sent.
  *
- * @throws ApiError NOT_FOUND for a person who is not registered, PERMISSION_DENIED for the invite of another person,
- * UNAUTHENTICATED when the provider is gone, FAILED_PRECONDITION for too many mappings.
+ * @throws ApiError NOT_FOUND for a person who is not registered, PERMISSION_DENIED for the invite of another person and for
+ * one whom the directory of the provider does not let sign in, UNAUTHENTICATED when the provider is gone, FAILED_PRECONDITION for too many mappings.
  */
 export async function signIn(
   tx: Tx,
@@ -66,6 +68,7 @@ export async function signIn(
   const { provider } = asserted;
   const invite = await findInvite(tx, login, asserted, nowMs);
   let person = await tx.table(identityKind).find(derivePersonUid(asserted));
+  const sent = await requireAdmitted(tx, asserted, person);
   if (person === undefined) {
     requireMayRegister(login, asserted, invite);
     person = await register(tx, asserted, nowMs);
@@ -79,6 +82,7 @@ export async function signIn(
   } else {
     person = await refreshPerson(tx, person, asserted, { nowMs, isPartial: login.isPartial === true });
   }
+  if (sent !== undefined) await linkPerson(tx, sent, person.uid);
   if (invite !== undefined) await acceptInvite(tx, invite, person, { ids, nowMs });
   return {
     identityUid: person.uid,
@@ -98,7 +102,9 @@ export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Pro
   const asserted = await getAssertedIdentity(tx, request);
   const invite = await findInvite(tx, request, asserted, nowMs);
   const invitee = buildInvitee(asserted);
-  if ((await tx.table(identityKind).find(invitee.uid)) === undefined) requireMayRegister(request, asserted, invite);
+  const person = await tx.table(identityKind).find(invitee.uid);
+  await requireAdmitted(tx, asserted, person);
+  if (person === undefined) requireMayRegister(request, asserted, invite);
   return invite && previewInvite(tx, invite, invitee, nowMs);
 }
 
@@ -158,6 +164,7 @@ export function findMissingClaim(
 export async function getKnownPerson(tx: Tx, login: Omit<SignIn, "invite" | "register">): Promise<SignInResult> {
   const asserted = await getAssertedIdentity(tx, login);
   const person = await tx.table(identityKind).find(derivePersonUid(asserted));
+  await requireAdmitted(tx, asserted, person);
   // The login provider has confirmed who asks, so this says nothing about others.
   if (person === undefined) {
     const rule =

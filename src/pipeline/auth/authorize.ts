@@ -39,7 +39,7 @@ export function bitOf(capability: Capability): number {
  * `UnaryCall.callerAt`.
  *
  * @param access whether the method reads or writes
- * @throws ApiError UNAUTHENTICATED when the identity is gone, or its tokens or the key of this one were revoked,
+ * @throws ApiError UNAUTHENTICATED when the identity is gone or deactivated, or its tokens or the key of this one were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
  */
 export async function authorize(
@@ -57,7 +57,7 @@ export async function authorize(
       access === "read"
         ? tx.access.findAllGrants(identityUid, principal)
         : tx.access.findIdentity(identityUid, principal);
-    return buildCaller(principal, capabilities, await addMappedGrants(principal, granted, tx));
+    return readCaller(principal, capabilities, addMappedGrants(principal, granted, tx), tx);
   }
   const uid = scope.of(request);
   if (!isUidp(uid)) {
@@ -66,7 +66,7 @@ export async function authorize(
   }
   const { identityUid } = principal;
   const rows = addMappedGrants(principal, tx.access.findGrantsAt(identityUid, lineageOf(uid), principal), tx);
-  const caller = buildCaller(principal, capabilities, await rows);
+  const caller = await readCaller(principal, capabilities, rows, tx);
   if (!mayCallAt(guard, caller, uid)) throw permissionDenied(`${formatCapabilities(capabilities)} at ${uid}`);
   return caller;
 }
@@ -104,21 +104,26 @@ async function appendMappedGrants(mappings: readonly string[], pending: Promise<
 }
 
 /**
- * Builds the caller from a token and the rows of its identity.
+ * Reads the caller from a token and the rows of its identity.
  *
  * @param needed the capabilities that the method declares
- * @param rows what `tx.access` finds of the identity, with {@link addMappedGrants}; empty where there is no such
- * identity
- * @throws ApiError UNAUTHENTICATED when the identity is gone, or its tokens or the key of this one were revoked.
+ * @param pending what `tx.access` finds of the identity, with {@link addMappedGrants}; empty where there is no such identity,
+ * or it is deactivated
+ * @throws ApiError UNAUTHENTICATED when the identity is gone or deactivated, or its tokens or the key of this one were revoked.
  */
-export function buildCaller(
+export async function readCaller(
   principal: Principal,
   needed: readonly CapabilityBit[],
-  rows: readonly AccessRow[],
-): Caller {
+  pending: Promise<readonly AccessRow[]>,
+  tx: Tx,
+): Promise<Caller> {
+  const rows = await pending;
   const [identity] = rows;
-  // Read on every call, so that deleting an identity or revoking its tokens or their key works at once.
-  if (identity === undefined) throw unauthenticated(undefined, "identity_deleted");
+  // Read on every call, so that deleting or deactivating an identity or revoking its tokens or their key works at once.
+  if (identity === undefined) {
+    const isDeactivated = await tx.access.isDeactivated(principal.identityUid);
+    throw unauthenticated(undefined, isDeactivated ? "person_deactivated" : "identity_deleted");
+  }
   if (isRevoked(principal, identity)) throw unauthenticated(undefined, "token_revoked");
   if (principal.keyId !== undefined && identity.keyId !== principal.keyId)
     throw unauthenticated(undefined, "token_unknown_key");

@@ -5,7 +5,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
-import { addMappedGrants, bitOf, buildCaller } from "../../pipeline/auth/authorize.js";
+import { addMappedGrants, bitOf, readCaller } from "../../pipeline/auth/authorize.js";
 import { earlierOf } from "../../pipeline/auth/caller.js";
 import { repoKind } from "../../store/registry/repos.js";
 import type { Tx } from "../../store/transaction.js";
@@ -90,15 +90,15 @@ export interface ResolvedAccess {
  * Reduces the requested scopes to what `principal` may do. A repo that does not exist gives the same result as
  * one of another organisation.
  *
- * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
+ * @throws ApiError UNAUTHENTICATED when the identity is gone or deactivated, or its tokens were revoked.
  */
 export async function resolveAccess(
   tx: Tx,
   principal: Principal,
   requested: readonly RequestedRepoAccess[],
 ): Promise<ResolvedAccess> {
-  // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
-  buildCaller(principal, [], await tx.access.findIdentity(principal.identityUid, principal));
+  // This check runs without any scope as well, so that a client cannot log in with a deleted or deactivated identity.
+  await readCaller(principal, [], tx.access.findIdentity(principal.identityUid, principal), tx);
   const granted: Access[] = [];
   const elsewhere: string[] = [];
   let endTimeMs: number | null = null;
@@ -125,12 +125,12 @@ async function filterActions(
 ): Promise<{ readonly actions: readonly RepoAction[]; readonly endMs: number | null }> {
   const repo = await tx.table(repoKind).findByName(groupUid, path.repo);
   const resource = repo?.uid ?? groupUid;
-  const grants = await addMappedGrants(
+  const grants = addMappedGrants(
     principal,
     tx.access.findGrantsAt(principal.identityUid, lineageOf(resource), principal),
     tx,
   );
-  const caller = buildCaller(principal, [], grants);
+  const caller = await readCaller(principal, [], grants, tx);
   const neededFor = (action: RepoAction) => (action === "push" && repo === undefined ? pushNewRepo : needed[action]);
   const allowed = actions.filter((action) => {
     // Old bindings of `anonymous` may grant more than today's rule allows.

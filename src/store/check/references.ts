@@ -40,8 +40,6 @@ export const outliving: readonly AnySQLiteColumn[] = [
   schema.auditCheckpoints.rootUid,
   schema.auditHeads.rootUid,
   schema.registryNames.groupUid,
-  // Its person may be deleted after the directory has deleted it.
-  schema.formerScimUsers.identityUid,
   // An event of what was deleted may still have to be delivered.
   schema.eventDeliveries.subjectUid,
   // The refresh token of an identity that is gone is rejected, and expires. So does the record of a revoked token.
@@ -66,6 +64,7 @@ export function findUndeclared({ table, references }: DeclaredKind, tables: Tabl
 const undeclared: readonly Reference[] = [
   ...kinds.flatMap((kind) => findUndeclared(kind, schema)),
   { from: schema.eventPositions.rootUid, to: schema.groups.uid },
+  { from: schema.formerScimUsers.identityUid, to: schema.identities.uid },
   { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
   { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
   { from: schema.manifests.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.manifests) },
@@ -99,6 +98,7 @@ export const referenceCheck: Check = {
   async run(context) {
     for (const reference of findReferences(tables)) await checkReference(context, reference);
     await checkRegistryNames(context);
+    await checkDeactivated(context);
   },
 };
 
@@ -137,6 +137,43 @@ async function checkRegistryNames(context: CheckContext): Promise<void> {
       remedy: "restore a backup",
     }),
   });
+}
+
+// An identity is deactivated exactly while the person of its directory is inactive or deleted.
+async function checkDeactivated(context: CheckContext): Promise<void> {
+  const { identities, scimUsers, formerScimUsers } = schema;
+  context.progress("identities.deactivate_time_ms");
+  // Not by `exists`: those who were deleted have no index by identity.
+  const former = sql`(select identity_uid from ${formerScimUsers} where identity_uid is not null)`;
+  const isActive = (uid: SQL) => sql`exists (select 1 from ${identities} i
+    where i.uid = ${uid} and i.deactivate_time_ms is null and i.delete_time_ms is null)`;
+  await reportRows(context, {
+    rule: "identities.deactivate_time_ms",
+    table: identities,
+    columns: [identities.providerUid],
+    faulty: sql`${identities} c where c.deactivate_time_ms is not null and c.delete_time_ms is null
+      and c.uid not in ${former}
+      and not exists (select 1 from ${scimUsers} u where u.identity_uid = c.uid and not u.active)`,
+    describe: ({ provider_uid: provider }) => ({
+      problem: "the identity is deactivated, and no person of its directory is",
+      remedy: `delete the identity provider ${provider}, if its deletion has ended early; otherwise restore a backup`,
+    }),
+  });
+  for (const { table, isInactive } of [
+    { table: scimUsers, isInactive: sql`not c.active` },
+    { table: formerScimUsers, isInactive: sql`true` },
+  ]) {
+    await reportRows(context, {
+      rule: `${getTableConfig(table).name}.active`,
+      table,
+      columns: [table.identityUid],
+      faulty: sql`${table} c where ${isInactive} and ${isActive(sql`c.identity_uid`)}`,
+      describe: ({ identity_uid: uid }) => ({
+        problem: `the directory has deactivated the person, and the identity ${uid} is active`,
+        remedy: "let the directory send the person once more, active and then as it is",
+      }),
+    });
+  }
 }
 
 /** A query for rows that break a rule. */

@@ -1,5 +1,5 @@
 // The store from which calls are authorized.
-import { and, asc, between, eq, gt, inArray, isNull, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Principal } from "../../kernel/principal.js";
 import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
@@ -189,6 +189,20 @@ const identityAlone = statement<IdentityQuery, AccessRow>((q, t) =>
     .where(isIdentity(t)),
 );
 
+// For the log of a call that is rejected.
+const deactivated = statement<Pick<IdentityQuery, "identity">, object>((q, t) =>
+  q
+    .select({ uid: t.identities.uid })
+    .from(t.identities)
+    .where(
+      and(
+        eq(t.identities.uid, sql.placeholder("identity")),
+        isNull(t.identities.deleteTimeMs),
+        isNotNull(t.identities.deactivateTimeMs),
+      ),
+    ),
+);
+
 // A token names few mappings; sizes are rounded up so that a few shapes serve all.
 const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant>(String, (size) => (q, t) => {
   const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`mapping${i}`));
@@ -246,6 +260,11 @@ export class GrantReader extends TransactionPart {
   /** The identity in one row without a grant; empty where there is no such identity. */
   findIdentity(identityUid: string, token = NO_TOKEN): Promise<AccessRow[]> {
     return this.all(identityAlone, { identity: identityUid, key: token.keyId ?? "", token: token.tokenId });
+  }
+
+  /** Whether an identity that no other method finds is one that its directory has deactivated. */
+  isDeactivated(identityUid: string): Promise<boolean> {
+    return this.has(deactivated, { identity: identityUid });
   }
 
   /** The identity and all of its grants that are not pending; empty where there is no such identity. */

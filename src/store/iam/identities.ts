@@ -106,6 +106,11 @@ export class Identities extends ListedTable<IdentityRow, KindPatch<typeof declar
     return mapRow(this.findStored(uid), (row) => (row?.deleteTimeMs === null ? row : undefined));
   }
 
+  /** Finds an identity that may be used: not one that is being deleted, nor one that is deactivated. */
+  findActive(uid: string): Promise<IdentityRow | undefined> {
+    return mapRow(this.find(uid), (row) => (row?.deactivateTimeMs === null ? row : undefined));
+  }
+
   override async list(query: ListQuery): Promise<Page<IdentityRow>> {
     const page = await super.list(query);
     return { ...page, rows: page.rows.filter(({ deleteTimeMs }) => deleteTimeMs === null) };

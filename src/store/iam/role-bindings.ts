@@ -379,12 +379,13 @@ const ofRoleOutside = statement<Named<"roleUid" | "groupUid">, object>((q, t) =>
 
 // The identities that hold a role at the group `groupUid`: those that exist, and no identity that stands for several.
 // Bindings of people from another organisation's provider have no effect here, and neither have those of an identity
-// that is being deleted.
+// that is being deleted or is deactivated.
 const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
   and(
     // `anonymous` is every caller without a token.
     ne(identities.uid, ANONYMOUS_UID),
     isNull(identities.deleteTimeMs),
+    isNull(identities.deactivateTimeMs),
     or(
       isNull(identities.providerUid),
       between(identities.providerUid, sql`${groupUid} || '/'`, sql`${groupUid} || '0'`),
@@ -571,7 +572,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return this.has(ofIdentityOutside, { identityUid, groupUid, ...this.#now() });
   }
 
-  /** A root group whose only holder of the role is this identity; undefined where there is none. */
+  /** A root group whose only active holder of the role is this identity; undefined where there is none. */
   async findSoleRoot(identityUid: string, roleUid: string): Promise<string | undefined> {
     const [row] = await this.all(soleRoot, { identityUid, roleUid });
     return row?.root;
@@ -664,7 +665,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
   }
 
   /**
-   * How many existing identities have the role at the group for ever, without `anonymous`; counts up to two.
+   * How many existing identities that are active have the role at the group for ever, without `anonymous`; counts up to two.
    *
    * @param except a provider whose people and whose bindings do not count
    */

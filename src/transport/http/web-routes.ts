@@ -79,6 +79,9 @@ interface FoundRoute {
   readonly rest: string;
 }
 
+/** In the order of an Allow header. */
+const METHODS = ["GET, HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
 /** Finds routes by path and method; an exact path comes before one with `/*`. */
 function createWebTable(routes: WebRoutes) {
   const exact = new Map<string, WebRoute[]>();
@@ -98,7 +101,8 @@ function createWebTable(routes: WebRoutes) {
     const found = exact.get(path);
     if (found !== undefined) return { routes: found, rest: "" };
     const below = prefixes.find(({ prefix }) => path.startsWith(prefix));
-    const rest = below && decodeSegments(path.slice(below.prefix.length));
+    const sent = below && path.slice(below.prefix.length);
+    const rest = sent === undefined || below?.routes[0]?.decodesRest ? sent : decodeSegments(sent);
     return below && rest !== undefined ? { routes: below.routes, rest } : undefined;
   }
 
@@ -115,10 +119,9 @@ function createWebTable(routes: WebRoutes) {
       return at && route && { route, rest: at.rest };
     },
     methodsAt(path: string): string | undefined {
-      const methods = routesAt(path)?.routes.map(({ method }) => method);
+      const routes = routesAt(path)?.routes;
       return (
-        methods &&
-        [methods.includes("GET") && "GET, HEAD", methods.includes("POST") && "POST"].filter(Boolean).join(", ")
+        routes && METHODS.filter((method) => routes.some((route) => route.method === method.split(",")[0])).join(", ")
       );
     },
   };

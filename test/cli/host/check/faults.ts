@@ -58,9 +58,61 @@ export const storedFaults: readonly Fault[] = [
     found: [dangles("references", "identities", uids.person, "provider_uid", "identity_providers")],
   },
   {
-    reason: "a person of a directory who is linked with a deleted identity",
-    sql: [`UPDATE scim_users SET identity_uid = '${gone}'`],
+    reason: "a person of a directory who is linked with an identity that was deleted",
+    sql: [`UPDATE scim_users SET identity_uid = '${gone}' WHERE uid = '${uids.scimUser}'`],
     found: [dangles("references", "scim_users", uids.scimUser, "identity_uid", "identities")],
+  },
+  {
+    reason: "a deleted person of a directory who was linked with an identity that was deleted",
+    sql: [
+      `UPDATE former_scim_users SET identity_uid = '${gone}'`,
+      `UPDATE identities SET deactivate_time_ms = NULL WHERE uid = '${uids.former}'`,
+    ],
+    found: [
+      dangles(
+        "references",
+        "former_scim_users",
+        `provider_uid=${provider}, external_id=d`,
+        "identity_uid",
+        "identities",
+      ),
+    ],
+  },
+  {
+    reason: "a deactivated identity whose person is active",
+    sql: [`UPDATE identities SET deactivate_time_ms = 1 WHERE uid = '${uids.person}'`],
+    found: [
+      new RegExp(
+        `^references: identities ${uids.person}: the identity is deactivated, and no person of its directory is$`,
+      ),
+    ],
+  },
+  {
+    reason: "a deactivated identity whose person is gone",
+    sql: ["DELETE FROM former_scim_users"],
+    found: [
+      new RegExp(
+        `^references: identities ${uids.former}: the identity is deactivated, and no person of its directory is$`,
+      ),
+    ],
+  },
+  {
+    reason: "an identity that is active, and its person is inactive",
+    sql: [`UPDATE identities SET deactivate_time_ms = NULL WHERE uid = '${uids.inactive}'`],
+    found: [
+      new RegExp(
+        `^references: scim_users \\S+: the directory has deactivated the person, and the identity ${uids.inactive} is active$`,
+      ),
+    ],
+  },
+  {
+    reason: "an identity that is active, and its person is deleted",
+    sql: [`UPDATE identities SET deactivate_time_ms = NULL WHERE uid = '${uids.former}'`],
+    found: [
+      new RegExp(
+        `^references: former_scim_users provider_uid=\\S+, external_id=d: the directory has deactivated the person, and the identity ${uids.former} is active$`,
+      ),
+    ],
   },
   {
     reason: "a mapping to a group that was deleted",
@@ -293,7 +345,7 @@ export const derivedFaults: readonly Fault[] = [
   {
     reason: "the counters of a provider are missing",
     sql: [`DELETE FROM counters WHERE scope = '${provider}'`],
-    found: [64, 65, 128, 129].map((counter) => counterIs(counter, provider, "0", "1")),
+    found: [64, 65, 128, 129].map((counter) => counterIs(counter, provider, "0", counter < 128 ? "1" : "3")),
   },
   {
     reason: "a value of an advisory is missing",

@@ -162,7 +162,7 @@ export function checkSuite(name: string, { prepare, copy, open, faults, share }:
       assert.equal(code, 0);
       assert.deepEqual(linesOf(stdout).find((line) => line.check === "quotas")?.notes, [
         "above the quota of roots: ann has 2, and the limit is 1",
-        `above the quota of identities: ${uids.root} has 2, and its limit is 1`,
+        `above the quota of identities: ${uids.root} has 4, and its limit is 1`,
         `above the quota of tags: ${uids.root} has 8, and its limit is 7`,
       ]);
     });

@@ -34,8 +34,8 @@ import {
   overlayRow,
   roleRow,
   rootUid,
-  scimUserRow,
 } from "../../../support/rows.js";
+import { scimUserRow } from "../../../support/scim-people.js";
 
 const [root, other] = [rootUid(1), rootUid(2)];
 const team = childUid(root, 0x10);
@@ -50,9 +50,13 @@ export const uids = {
   ...{ root, other, team, squad, repo, provider, advisory, role },
   /** Of a person of the provider, and of a workload of the squad. */
   person: rootUid(0x31),
+  /** Of people of the provider whom its directory has deactivated and deleted. */
+  inactive: rootUid(0x33),
+  former: rootUid(0x34),
   workload: childUid(squad, 0x32),
   binding: childUid(team, 0x41),
   mapping: childUid(provider, 0x51),
+  /** The person of the directory that is linked with the person of the provider. */
   scimUser: childUid(provider, 0x52),
   tag: childUid(repo, 0),
   overlay: childUid(team, 0x80),
@@ -104,17 +108,25 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
   });
   await tx.table(identityKind).insert(identityRow(uids.person, { providerUid: provider }));
   await tx.table(identityKind).insert(identityRow(uids.workload));
+  const deactivated = { providerUid: provider, deactivateTimeMs: 2_000 };
+  await tx.table(identityKind).insert(identityRow(uids.inactive, deactivated));
+  await tx.table(identityKind).insert(identityRow(uids.former, deactivated));
+  const people = tx.table(scimUserKind);
+  await people.insert(scimUserRow(uids.scimUser, { externalId: "a", identityUid: uids.person }));
+  await people.insert(
+    scimUserRow(childUid(provider, 0x53), { externalId: "b", identityUid: uids.inactive, active: false }),
+  );
+  await people.insert(scimUserRow(childUid(provider, 0x54), { externalId: "c", active: false }));
+  await people.putFormer({
+    ...{ providerUid: provider, externalId: "d", uid: childUid(provider, 0x55), identityUid: uids.former },
+    ...{ createTimeMs: 1_000, deleteTimeMs: 2_000 },
+  });
   await tx.table(roleBindingKind).insert(bindingRow(uids.binding, uids.workload, role, { managedByUid: provider }));
   // A person may be bound before they register.
   await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 0x43), uids.gone, role));
   await tx.table(groupMappingKind).insert({
     ...{ uid: uids.mapping, providerUid: provider, externalGroupId: "devs", roleUid: role, scope: root },
     createTimeMs: 1_000,
-  });
-  await tx.table(scimUserKind).insert(scimUserRow(uids.scimUser, { externalId: "e", identityUid: uids.person }));
-  await tx.table(scimUserKind).putFormer({
-    ...{ providerUid: provider, externalId: "f", uid: childUid(provider, 0x53), identityUid: uids.gone },
-    ...{ createTimeMs: 1_000, deleteTimeMs: 2_000 },
   });
   await tx.table(groupInviteKind).insert({
     ...{ uid: childUid(team, 0x44), groupUid: team, roleUid: role, email: "", singleUse: false, keyId: "k" },

@@ -181,7 +181,7 @@ export declare const IdentityProvider_OIDCSchema: GenMessage<IdentityProvider_OI
  */
 export enum IdentityProvider_OIDC_CorrelationRule {
   /**
-   * People who log in are not matched with people of the directory.
+   * As CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID.
    *
    * @generated from enum value: CORRELATION_RULE_UNSPECIFIED = 0;
    */

@@ -1,0 +1,35 @@
+// The addresses of the endpoint: the base URL of a provider's directory, and the resources below it.
+import { isUidp, parentOf } from "../kernel/uidp.js";
+
+/** The path of all directories; that of one follows, and then its resources. */
+export const SCIM_PATH = "/scim/v2";
+
+/** Builds the base URL that a directory is set up with (RFC 7644, section 1.3). */
+export function formatEndpointUrl(baseUrl: string, providerUid: string): string {
+  return `${baseUrl}${SCIM_PATH}/${providerUid}`;
+}
+
+/** What a request is about. */
+export interface Address {
+  readonly providerUid: string;
+  /** The segments below the base URL, such as `Users` and the id of a person. */
+  readonly segments: readonly string[];
+}
+
+/**
+ * Parses the path below {@link SCIM_PATH}, as it was sent. The slash in the uid of the provider may be escaped, and the path may
+ * end in a slash.
+ *
+ * @returns undefined where it names no provider
+ */
+export function parseAddress(rest: string): Address | undefined {
+  let path: string;
+  try {
+    path = decodeURIComponent(rest);
+  } catch {
+    return undefined;
+  }
+  const [root = "", own = "", ...segments] = path.replace(/\/$/, "").split("/");
+  const providerUid = `${root}/${own}`;
+  return isUidp(providerUid) && parentOf(providerUid) === root ? { providerUid, segments } : undefined;
+}

@@ -1,0 +1,78 @@
+// What directories change in the audit log and in events: the provider of the credential is the actor.
+
+import { ScimUserSchema, ScimUsersService } from "#gen/chainguard/platform/iam/v2beta1/scim_users_pb.js";
+import { scimUserToProto } from "../iam/scim-users/scim-user.js";
+import {
+  formatBody,
+  SCIM_USER_CREATED,
+  SCIM_USER_DELETED,
+  SCIM_USER_REJECTED,
+  SCIM_USER_UPDATED,
+} from "../kernel/audit-body.js";
+import { rootOf } from "../kernel/uidp.js";
+import { describeChange } from "../pipeline/body.js";
+import type { ScimUserRow } from "../store/iam/scim-users.js";
+import type { Tx } from "../store/transaction.js";
+
+/** How bodies of the audit log show the people whom directories send. */
+export const scimUserView = { message: ScimUserSchema, readers: [ScimUsersService.method.listScimUsers] } as const;
+
+/** Who calls, for the audit log. */
+export interface Actor {
+  readonly providerUid: string;
+  readonly providerName: string;
+  /** What tells the credentials of a provider apart, without being one. */
+  readonly credentialId: string;
+  readonly method: string;
+  readonly requestId: string;
+  readonly traceId: string;
+  readonly remoteAddress: string;
+}
+
+interface ChangedUser {
+  readonly before?: ScimUserRow | undefined;
+  readonly after?: ScimUserRow | undefined;
+}
+
+/** Records the change of a person; the last thing that a unit of work does. */
+export async function recordChange(tx: Tx, actor: Actor, { before, after }: ChangedUser, nowMs: number): Promise<void> {
+  const type = before === undefined ? SCIM_USER_CREATED : after === undefined ? SCIM_USER_DELETED : SCIM_USER_UPDATED;
+  const subjectUid = (after ?? before)?.uid ?? "";
+  const change = describeChange(scimUserView, {
+    before: before && scimUserToProto(before),
+    after: after && scimUserToProto(after),
+  });
+  await append(tx, actor, { type, subjectUid, body: formatBody(change, type) }, nowMs);
+}
+
+/** Records that a change is rejected, because it would leave an organisation without an owner. */
+export async function recordRejection(
+  tx: Tx,
+  actor: Actor,
+  row: ScimUserRow,
+  rule: string,
+  nowMs: number,
+): Promise<void> {
+  const after = { uid: row.uid, userName: row.userName, rule };
+  const body = formatBody({ type: SCIM_USER_REJECTED, after }, SCIM_USER_REJECTED);
+  await append(tx, actor, { type: SCIM_USER_REJECTED, subjectUid: row.uid, body }, nowMs);
+}
+
+interface Entry {
+  readonly type: string;
+  readonly subjectUid: string;
+  readonly body: string;
+}
+
+async function append(tx: Tx, actor: Actor, entry: Entry, timeMs: number): Promise<void> {
+  const { providerUid, providerName, credentialId, ...request } = actor;
+  await tx.audit.append({
+    ...entry,
+    ...request,
+    rootUid: rootOf(entry.subjectUid),
+    timeMs,
+    actorUid: providerUid,
+    actorName: providerName,
+    tokenId: credentialId,
+  });
+}

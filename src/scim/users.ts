@@ -1,0 +1,203 @@
+// The people of a directory: what each operation of the endpoint does in its unit of work. A repeated request changes nothing
+// and records nothing, because directories send all of their people again and again.
+import { isDeepStrictEqual } from "node:util";
+import { Code } from "@connectrpc/connect";
+import { setIdentityActive } from "../iam/identities/deactivation.js";
+import { ApiError } from "../kernel/errors.js";
+import type { Ids } from "../kernel/ids.js";
+import { rootOf } from "../kernel/uidp.js";
+import type { Quotas } from "../pipeline/resource/quota.js";
+import { type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
+import type { Tx } from "../store/transaction.js";
+import { type Actor, recordChange, recordRejection } from "./changes.js";
+import { ScimError } from "./protocol/error.js";
+import type { Resource } from "./protocol/resource.js";
+import { toResource, toValues, type UserValues, versionOf } from "./user-row.js";
+
+/** What an operation needs besides its request. */
+export interface UserContext {
+  readonly providerUid: string;
+  readonly actor: Actor;
+  readonly nowMs: number;
+}
+
+/** A change that would leave an organisation without an active owner. */
+export class LastOwnerError extends ScimError {
+  readonly row: ScimUserRow;
+
+  constructor(row: ScimUserRow) {
+    super(409, LAST_OWNER);
+    this.row = row;
+  }
+}
+
+const LAST_OWNER =
+  "the person is the last owner of an organisation that may sign in: bind the role owner to somebody else there first, then send this again";
+
+/** @throws ScimError 404 */
+export async function findUser(tx: Tx, providerUid: string, id: string): Promise<ScimUserRow> {
+  const row = /^[0-9a-f]{16}$/.test(id) ? await tx.table(scimUserKind).find(`${providerUid}/${id}`) : undefined;
+  if (row === undefined) throw new ScimError(404, `there is no person with the id ${id}`);
+  return row;
+}
+
+/**
+ * Creates a person. One that the directory has deleted, by its external id, comes back with its uid and with the identity that it
+ * is linked with.
+ *
+ * @throws ScimError 409 where there is a person with this user name or external id; ApiError RESOURCE_EXHAUSTED
+ */
+export async function createUser(
+  tx: Tx,
+  resource: Resource,
+  { providerUid, actor, nowMs }: UserContext,
+  { ids, quotas }: { readonly ids: Ids; readonly quotas: Quotas },
+): Promise<ScimUserRow> {
+  const users = tx.table(scimUserKind);
+  const values = toValues({ active: true, ...resource }, true);
+  await requireUnique(tx, providerUid, values);
+  await quotas.requireRoom(tx, { kind: "scimUsers", ownerUid: rootOf(providerUid) });
+  const former = values.externalId === "" ? undefined : await users.findFormer(providerUid, values.externalId);
+  const row: ScimUserRow = {
+    uid: former?.uid ?? ids.newUid(providerUid),
+    providerUid,
+    ...values,
+    identityUid: former?.identityUid ?? null,
+    // Not 1, so that no version of a person who was deleted comes again.
+    revision: nowMs,
+    rejectTimeMs: null,
+    createTimeMs: former?.createTimeMs ?? nowMs,
+    updateTimeMs: nowMs,
+  };
+  if (former !== undefined) await users.deleteFormer(providerUid, former.externalId);
+  await users.insert(row);
+  if (row.identityUid !== null && row.active) await setIdentityActive(tx, row.identityUid, true, nowMs);
+  await recordChange(tx, actor, { after: row }, nowMs);
+  return row;
+}
+
+/**
+ * Replaces what a directory says of a person. What it does not say about `active` stays, and so does the external id of somebody
+ * who has signed in.
+ *
+ * @throws ScimError 409, 412
+ */
+export function replaceUser(
+  tx: Tx,
+  before: ScimUserRow,
+  resource: Resource,
+  context: UserContext,
+): Promise<ScimUserRow> {
+  const { active, externalId, identityUid } = before;
+  const kept = { active, ...(identityUid !== null && { externalId }) };
+  return changeUser(tx, before, { ...kept, ...resource }, context);
+}
+
+/**
+ * Changes a person to `resource`.
+ *
+ * @throws ScimError 409 where another person has the user name or the external id, the external id of somebody who has signed in
+ * would change, or {@link LastOwnerError}
+ */
+export async function changeUser(
+  tx: Tx,
+  before: ScimUserRow,
+  resource: Resource,
+  { actor, nowMs }: UserContext,
+): Promise<ScimUserRow> {
+  const users = tx.table(scimUserKind);
+  const values = toValues(resource, before.active);
+  if (isDeepStrictEqual(toResource(values), toResource(before))) return forgetRejection(tx, before);
+  if (before.identityUid !== null && values.externalId !== before.externalId) {
+    throw new ScimError(409, "externalId: must not change, because the person has signed in by it", "mutability");
+  }
+  await requireUnique(tx, before.providerUid, values, before);
+  const after: ScimUserRow = {
+    ...before,
+    ...values,
+    revision: before.revision + 1,
+    rejectTimeMs: null,
+    updateTimeMs: Math.max(nowMs, before.updateTimeMs),
+  };
+  if (after.active !== before.active) await applyActive(tx, before, after.active, nowMs);
+  await users.replace(after);
+  await recordChange(tx, actor, { before, after }, nowMs);
+  return after;
+}
+
+// The directory repeats what is stored, so it no longer wants what was rejected.
+async function forgetRejection(tx: Tx, row: ScimUserRow): Promise<ScimUserRow> {
+  if (row.rejectTimeMs === null) return row;
+  const after = { ...row, rejectTimeMs: null };
+  await tx.table(scimUserKind).replace(after);
+  return after;
+}
+
+/**
+ * Deletes a person. What has signed in as the person stays, deactivated, with what it is bound to.
+ *
+ * @throws LastOwnerError
+ */
+export async function deleteUser(tx: Tx, row: ScimUserRow, { actor, nowMs }: UserContext): Promise<void> {
+  const users = tx.table(scimUserKind);
+  await applyActive(tx, row, false, nowMs);
+  await users.delete(row.uid);
+  if (row.externalId !== "") {
+    const { providerUid, externalId, uid, identityUid, createTimeMs } = row;
+    await users.putFormer({ providerUid, externalId, uid, identityUid, createTimeMs, deleteTimeMs: nowMs });
+  }
+  await recordChange(tx, actor, { before: row }, nowMs);
+}
+
+/**
+ * Notes that a change was rejected by {@link LastOwnerError}: once, however often the directory sends it.
+ */
+export async function noteRejection(tx: Tx, { uid }: ScimUserRow, { actor, nowMs }: UserContext): Promise<void> {
+  const users = tx.table(scimUserKind);
+  const row = await users.find(uid);
+  if (row === undefined || row.rejectTimeMs !== null) return;
+  await users.replace({ ...row, rejectTimeMs: nowMs });
+  await recordRejection(tx, actor, row, "OWNER_REQUIRED", nowMs);
+}
+
+async function applyActive(tx: Tx, row: ScimUserRow, active: boolean, nowMs: number): Promise<void> {
+  if (row.identityUid === null) return;
+  try {
+    await setIdentityActive(tx, row.identityUid, active, nowMs);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === Code.FailedPrecondition) throw new LastOwnerError(row);
+    throw error;
+  }
+}
+
+async function requireUnique(tx: Tx, providerUid: string, values: UserValues, before?: ScimUserRow): Promise<void> {
+  const users = tx.table(scimUserKind);
+  const { userNameKey, externalId } = values;
+  if (userNameKey !== before?.userNameKey && (await users.findByUserName(providerUid, userNameKey)) !== undefined) {
+    throw new ScimError(409, "userName: another person has it", "uniqueness");
+  }
+  if (externalId === "" || externalId === before?.externalId) return;
+  if ((await users.findByExternalId(providerUid, externalId)) !== undefined) {
+    throw new ScimError(409, "externalId: another person has it", "uniqueness");
+  }
+  if (before !== undefined && (await users.findFormer(providerUid, externalId)) !== undefined) {
+    throw new ScimError(409, "externalId: a deleted person has it: create a person with it instead", "uniqueness");
+  }
+}
+
+/**
+ * Makes sure that the version of a person is one that the request names (RFC 7644, section 3.14).
+ *
+ * @param ifMatch the value of the header field; undefined where there is none
+ * @throws ScimError 412
+ */
+export function requireVersion(row: ScimUserRow, ifMatch: string | undefined): void {
+  if (ifMatch === undefined || matchesVersion(row, ifMatch)) return;
+  throw new ScimError(412, `the person has changed: its version is ${versionOf(row)}`);
+}
+
+/** Whether a header field with versions names that of a person. They are weak, and compared as such (RFC 9110, section 8.8.3.2). */
+export function matchesVersion(row: ScimUserRow, field: string): boolean {
+  const own = versionOf(row).slice(2);
+  return field.split(",").some((one) => ["*", own].includes(one.trim().replace(/^W\//, "")));
+}

@@ -1,0 +1,3 @@
+import { directoryPersonSuite } from "./directory-person-suite.js";
+
+directoryPersonSuite("people of a directory");

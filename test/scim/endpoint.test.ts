@@ -1,0 +1,3 @@
+import { endpointSuite } from "./endpoint-suite.js";
+
+endpointSuite("the endpoint of directories");
