@@ -53,9 +53,7 @@ const bindingsAt = statementFamily<number, Record<string, string | number>, Bind
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(
-      and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t)),
-    );
+    .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t)));
 });
 
 // The bindings of an identity below a group, in the order of groups and roles.
@@ -108,13 +106,7 @@ const bindingsOfGroup = statement<
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(
-      and(
-        buildEquals(t.roleBindings, "groupUid"),
-        sql`(${identityUid}, ${roleUid}) > ${position}`,
-        isLive(t),
-      ),
-    )
+    .where(and(buildEquals(t.roleBindings, "groupUid"), sql`(${identityUid}, ${roleUid}) > ${position}`, isLive(t)))
     .orderBy(asc(identityUid), asc(roleUid))
     .limit(rowLimit("limit"));
 });

@@ -130,11 +130,7 @@ const grantsAt = statementFamily<number, Record<string, string | number>, Access
     .leftJoin(t.revokedTokens, isToken(t))
     .leftJoin(
       t.roleBindings,
-      and(
-        eq(t.roleBindings.identityUid, t.identities.uid),
-        inArray(t.roleBindings.groupUid, groupUids),
-        isLive(t),
-      ),
+      and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids), isLive(t)),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
     .where(isIdentity(t));

@@ -158,7 +158,13 @@ const NEVER_MS = Number.MAX_SAFE_INTEGER;
  * The queries begin with what few rows have, the mappings of a role at a group. They are values and not `exists`, for which
  * PostgreSQL may choose to read whole tables.
  */
-const isJustified = ({ groupMappings: x, roleBindings: b, scimGroups: g, scimMembers: m, scimUsers: u }: Tables): SQL => {
+const isJustified = ({
+  groupMappings: x,
+  roleBindings: b,
+  scimGroups: g,
+  scimMembers: m,
+  scimUsers: u,
+}: Tables): SQL => {
   const person = sql`(select ${u.uid} from ${u} where ${u.identityUid} = ${b.identityUid} and ${u.providerUid} = ${b.managedByUid})`;
   const member = sql`(select 1 from ${m} where ${m.groupUid} = ${g.uid} and ${m.memberSet} = ${g.memberSet}
     and ${m.userUid} = ${person} limit 1)`;
@@ -302,13 +308,7 @@ const grantsWithin = statement<
     .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid, roleName: t.roles.name })
     .from(t.roleBindings)
     .innerJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
-    .where(
-      and(
-        buildEquals(t.roleBindings, "identityUid"),
-        eq(t.roleBindings.rootUid, value("rootUid")),
-        isLive(t),
-      ),
-    )
+    .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.rootUid, value("rootUid")), isLive(t)))
     .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
     .limit(rowLimit("limit")),
 );
@@ -408,13 +408,7 @@ const ofIdentityOutside = statement<Named<"identityUid" | "groupUid"> & Now, obj
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
-    .where(
-      and(
-        buildEquals(t.roleBindings, "identityUid"),
-        isOutside(t.roleBindings.groupUid, "groupUid"),
-        isLive(t),
-      ),
-    )
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isOutside(t.roleBindings.groupUid, "groupUid"), isLive(t)))
     .limit(rowLimit(1)),
 );
 

@@ -394,8 +394,7 @@ export function directoryPersonSuite(name: string): void {
             await tx.table(roleBindingKind).delete(uid);
           }
         });
-        const counts = () =>
-          read((tx) => tx.table(roleBindingKind).countHolders(group, owner));
+        const counts = () => read((tx) => tx.table(roleBindingKind).countHolders(group, owner));
         assert.equal(await counts(), 2);
         await deactivate(second.row.uid);
         assert.equal(await counts(), 1);
