@@ -35,6 +35,7 @@ import {
   overlayRow,
   roleRow,
   rootUid,
+  scimGroupRow,
 } from "../../../support/rows.js";
 import { scimUserRow } from "../../../support/scim-people.js";
 
