@@ -35,6 +35,7 @@ import {
   overlayRow,
   roleRow,
   rootUid,
+  scimGroupRow,
   scimUserRow,
 } from "../../../support/rows.js";
 
