@@ -36,8 +36,8 @@ import {
   roleRow,
   rootUid,
   scimGroupRow,
+  scimUserRow,
 } from "../../../support/rows.js";
-import { scimUserRow } from "../../../support/scim-people.js";
 
 const [root, other] = [rootUid(1), rootUid(2)];
 const team = childUid(root, 0x10);
