@@ -4,7 +4,8 @@
 //   credential.ts    proves the token of the provider, before the body is read and again in the unit of work.
 //   protocol/        knows the protocol and nothing of the store: schemas, filters, patches, lists, errors.
 //   collection.ts    says what the endpoint needs of each type of resource.
-//   users.ts         creates, changes and deletes people; user-list.ts lists them; user-row.ts converts them.
+//   users.ts         creates, changes and deletes people; user-row.ts converts them.
+//   list-rows.ts     lists resources of any type.
 //   changes.ts       records what was changed in the audit log, from which events are sent.
 //
 // The requests of one provider run four at a time, and the others wait: a directory that sends all of its people at once must
