@@ -5,6 +5,7 @@
 //   protocol/        knows the protocol and nothing of the store: schemas, filters, patches, lists, errors.
 //   collection.ts    says what the endpoint needs of each type of resource.
 //   users.ts         creates, changes and deletes people; user-row.ts converts them.
+//   groups.ts        does the same with groups; member-changes.ts says which members a request changes.
 //   list-rows.ts     lists resources of any type.
 //   changes.ts       records what was changed in the audit log, from which events are sent.
 //
@@ -42,6 +43,7 @@ import {
   buildServiceProviderConfig,
   findSchema,
 } from "./protocol/discovery.js";
+import { MEMBERS } from "./member-changes.js";
 import { ScimError, toErrorBody } from "./protocol/error.js";
 import { readResource } from "./protocol/input.js";
 import {
@@ -55,7 +57,8 @@ import {
 import { readPatch } from "./protocol/patch.js";
 import { createProjector, type Projection } from "./protocol/project.js";
 import { buildSchemasList, type Resource } from "./protocol/resource.js";
-import { type ResourceType, userType } from "./protocol/schemas.js";
+import { groupType, type ResourceType, userType } from "./protocol/schemas.js";
+import { createGroupCollection } from "./groups.js";
 import { createUserCollection } from "./users.js";
 
 export interface ScimDeps {
@@ -74,7 +77,7 @@ const MEDIA_TYPE = "application/scim+json";
 const METHODS: readonly WebMethod[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 /** The types of resources that are served. */
-const TYPES = [userType];
+const TYPES = [userType, groupType];
 
 /** How many requests of one provider run at a time, and how many wait. */
 const SLOTS = {
@@ -102,6 +105,14 @@ export function scimRoutes(deps: ScimDeps): WebRoutes {
   }));
 }
 
+/** How many members of groups a list shows at most. */
+const MAX_MEMBERS = 20_000;
+
+function tooManyMembers(): ScimError {
+  const rule = `the groups of the list have more than ${MAX_MEMBERS} members: ask for fewer, or with excludedAttributes=members`;
+  return new ScimError(400, rule, "tooMany");
+}
+
 // A collection gets the rows that it has returned.
 type AnyCollection = Collection<StoredResource>;
 
@@ -116,10 +127,12 @@ class ScimEndpoint {
   readonly #deps: ScimDeps;
   readonly #slots = createSlots(SLOTS);
   readonly #users: AnyCollection;
+  readonly #groups: AnyCollection;
 
   constructor(deps: ScimDeps) {
     this.#deps = deps;
     this.#users = createUserCollection(deps) as AnyCollection;
+    this.#groups = createGroupCollection(deps) as AnyCollection;
   }
 
   /** Answers a request. Every error has the form of RFC 7644, section 3.12. */
@@ -147,14 +160,11 @@ class ScimEndpoint {
         requireMethod(method, ["GET"]);
         return this.#discover(call, first, id);
       case "Users":
-        if (id === undefined) return this.#collection(call, method, this.#users);
-        return id === ".search" ? this.#search(call, this.#users) : this.#resource(call, method, this.#users, id);
-      // No groups yet: a directory that asks finds none.
-      case "Groups":
-        if (id === undefined && method === "GET") return json(200, buildListResponse([], 0, 1));
-        if (id === ".search" && method === "POST") return json(200, buildListResponse([], 0, 1));
-        if (method === "GET") throw nowhere();
-        throw new ScimError(501, "groups are not supported yet");
+      case "Groups": {
+        const collection = first === "Users" ? this.#users : this.#groups;
+        if (id === undefined) return this.#collection(call, method, collection);
+        return id === ".search" ? this.#search(call, collection) : this.#resource(call, method, collection, id);
+      }
       case ".search":
         if (id !== undefined) throw nowhere();
         return this.#search(call, this.#users);
@@ -206,7 +216,13 @@ class ScimEndpoint {
         const { rows, total } = await collection.list(tx, call.address.providerUid, parameters);
         const view = this.#createView(call, collection, parameters);
         const resources: Resource[] = [];
-        for (const row of rows) resources.push(await view(tx, row));
+        let members = 0;
+        for (const row of rows) {
+          const resource = await view(tx, row);
+          resources.push(resource);
+          members += Array.isArray(resource[MEMBERS]) ? resource[MEMBERS].length : 0;
+          if (members > MAX_MEMBERS) throw tooManyMembers();
+        }
         return { resources, total };
       }),
     );
@@ -298,7 +314,7 @@ class ScimEndpoint {
     const endpointUrl = this.#endpointUrlOf(call);
     const isWanted = (name: string) => project({ [name]: true })[name] !== undefined;
     return async (tx: Tx, row: StoredResource): Promise<Resource> => {
-      const resource = await collection.show(tx, row, isWanted);
+      const resource = await collection.show(tx, row, { isWanted, endpointUrl });
       const schemas = buildSchemasList(resource, type);
       return project({ schemas, id: idOf(row), ...resource, meta: buildMeta(row, type, endpointUrl) });
     };

@@ -10,14 +10,14 @@ import type { Quotas } from "../pipeline/resource/quota.js";
 import { buildUserNameKey, type ScimUserOrder, type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
 import type { Tx } from "../store/transaction.js";
 import { recordChange, recordRejection } from "./changes.js";
-import { type ChangeContext, type Collection, requireTarget, uidOf, type Write } from "./collection.js";
+import { type ChangeContext, type Collection, idOf, requireTarget, uidOf, type View, type Write } from "./collection.js";
 import { type ListedResources, listRows } from "./list-rows.js";
 import { equalityOf } from "./protocol/conditions.js";
 import { ScimError } from "./protocol/error.js";
 import type { Filter } from "./protocol/filter-tree.js";
 import { applyPatch } from "./protocol/patch.js";
 import type { Resource } from "./protocol/resource.js";
-import { userType } from "./protocol/schemas.js";
+import { groupType, userType } from "./protocol/schemas.js";
 import { toResource, toValues, type UserValues } from "./user-row.js";
 
 const listedUsers: ListedResources<ScimUserRow, ScimUserOrder["by"]> = {
@@ -68,8 +68,23 @@ export function createUserCollection(deps: UserDeps): Collection<ScimUserRow> {
       noteRejected(write, async (tx, context) => {
         await deleteUser(tx, await requireTarget(target, tx, context.providerUid, { id, ifMatch }), context);
       }),
-    show: async (_tx, row) => toResource(row),
+    show: async (tx, row, view) => ({ ...toResource(row), ...(view.isWanted("groups") && (await showGroups(tx, row, view))) }),
   };
+}
+
+/** How many groups of a person a response shows. */
+const MAX_GROUPS = 100;
+
+async function showGroups(tx: Tx, { uid }: ScimUserRow, { endpointUrl }: View): Promise<Resource> {
+  const groups = await tx.scimMembers.findGroupsOf(uid, "", MAX_GROUPS);
+  if (groups.length === 0) return {};
+  const shown = groups.map((group) => ({
+    value: idOf(group),
+    $ref: `${endpointUrl}${groupType.endpoint}/${idOf(group)}`,
+    display: group.displayName,
+    type: "direct",
+  }));
+  return { groups: shown };
 }
 
 // Runs a unit of work. Where it would leave an organisation without an owner, that is noted.
