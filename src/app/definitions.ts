@@ -10,7 +10,7 @@ import { accountAssociations, accountAssociationsV2beta1 } from "../iam/account-
 import { accountAssociationsV1 } from "../iam/account-associations/account-association-v1.js";
 import { groupInvites, groupInvitesV2beta1 } from "../iam/group-invites/group-invite.js";
 import { groupInvitesV1 } from "../iam/group-invites/group-invite-v1.js";
-import { groupMappings, groupMappingsV2beta1 } from "../iam/group-mappings/group-mapping.js";
+import { type GroupMappingDeps, groupMappings, groupMappingsV2beta1 } from "../iam/group-mappings/group-mapping.js";
 import { groupMappingsV1 } from "../iam/group-mappings/group-mapping-v1.js";
 import { groups } from "../iam/groups/group.js";
 import { groupsV1 } from "../iam/groups/group-v1.js";
@@ -36,7 +36,15 @@ import { scimUsers, scimUsersV2beta1 } from "../iam/scim-users/scim-user.js";
 import { scimUsersV1 } from "../iam/scim-users/scim-user-v1.js";
 import { termsAcceptances, termsV1, termsV2beta1 } from "../iam/terms/terms.js";
 import { trustV1 } from "../iam/trust/trust-v1.js";
-import { QUOTA_SET, REGISTRY_MOVED, REGISTRY_PUSH, SCIM_GROUP_CREATED, SCIM_GROUP_DELETED, SCIM_GROUP_UPDATED, SCIM_USER_REJECTED } from "../kernel/audit-body.js";
+import {
+  QUOTA_SET,
+  REGISTRY_MOVED,
+  REGISTRY_PUSH,
+  SCIM_GROUP_CREATED,
+  SCIM_GROUP_DELETED,
+  SCIM_GROUP_UPDATED,
+  SCIM_USER_REJECTED,
+} from "../kernel/audit-body.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { stableTypeOf } from "../pipeline/body.js";
 import type { ServedService } from "../pipeline/method-table.js";
@@ -72,7 +80,7 @@ export const bodiesOfOthers = {
 } as const satisfies Record<string, readonly DescMethod[]>;
 
 /** What the handlers of kinds need. */
-export interface KindDeps extends ResourceDeps, GroupsDeps, IdentityProviderDeps {
+export interface KindDeps extends ResourceDeps, GroupsDeps, IdentityProviderDeps, GroupMappingDeps {
   /** The quotas that version 1 shows. */
   readonly limits: QuotaLimits;
 }

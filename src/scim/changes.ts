@@ -33,6 +33,11 @@ export interface Actor {
   readonly remoteAddress: string;
 }
 
+/** The request of a directory, for the audit rows of what follows from it (iam/directories). */
+export function toRequest({ credentialId, method, requestId, traceId, remoteAddress }: Actor) {
+  return { method, requestId, traceId, remoteAddress, tokenId: credentialId };
+}
+
 interface ChangedUser {
   readonly before?: ScimUserRow | undefined;
   readonly after?: ScimUserRow | undefined;
@@ -81,7 +86,8 @@ export async function recordGroupChange(
   { before, after, added = [], removed = [] }: ChangedGroup,
   nowMs: number,
 ): Promise<void> {
-  const type = before === undefined ? SCIM_GROUP_CREATED : after === undefined ? SCIM_GROUP_DELETED : SCIM_GROUP_UPDATED;
+  const type =
+    before === undefined ? SCIM_GROUP_CREATED : after === undefined ? SCIM_GROUP_DELETED : SCIM_GROUP_UPDATED;
   const members = {
     ...(added.length > 0 && { membersAdded: added.slice(0, MAX_NAMED), membersAddedCount: added.length }),
     ...(removed.length > 0 && { membersRemoved: removed.slice(0, MAX_NAMED), membersRemovedCount: removed.length }),

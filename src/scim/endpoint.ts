@@ -35,6 +35,8 @@ import {
   type Write,
 } from "./collection.js";
 import { formatCredentialId, parseToken, requireProvider, ScimUnauthorized } from "./credential.js";
+import { createGroupCollection } from "./groups.js";
+import { MEMBERS } from "./member-changes.js";
 import {
   buildResourceType,
   buildResourceTypes,
@@ -43,7 +45,6 @@ import {
   buildServiceProviderConfig,
   findSchema,
 } from "./protocol/discovery.js";
-import { MEMBERS } from "./member-changes.js";
 import { ScimError, toErrorBody } from "./protocol/error.js";
 import { readResource } from "./protocol/input.js";
 import {
@@ -58,7 +59,6 @@ import { readPatch } from "./protocol/patch.js";
 import { createProjector, type Projection } from "./protocol/project.js";
 import { buildSchemasList, type Resource } from "./protocol/resource.js";
 import { groupType, type ResourceType, userType } from "./protocol/schemas.js";
-import { createGroupCollection } from "./groups.js";
 import { createUserCollection } from "./users.js";
 
 export interface ScimDeps {

@@ -4,6 +4,9 @@
 // A request that changes at most a hundred members is one unit of work. Of more, those that are added come in several units. Where
 // many are taken away, or the list is replaced, the new set of members is written beside the one that counts, and one unit
 // switches to it: so nobody who stays loses anything meanwhile, and whoever goes loses everything at once.
+
+import { isDeepStrictEqual } from "node:util";
+import type { DirectoryContext } from "../iam/directories/rights.js";
 import {
   addMembers,
   continueWork,
@@ -16,19 +19,23 @@ import {
   UnknownMemberError,
   writeMembers,
 } from "../iam/directories/work.js";
-import { isDeepStrictEqual } from "node:util";
-import type { DirectoryContext } from "../iam/directories/rights.js";
 import { unavailable } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import type { Clock } from "../kernel/time.js";
 import { rootOf } from "../kernel/uidp.js";
 import { requireContracted } from "../pipeline/resource/contracted.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
-import { buildDisplayNameKey, buildMappedId, type ScimGroupOrder, type ScimGroupRow, scimGroupKind } from "../store/iam/scim-groups.js";
+import {
+  buildDisplayNameKey,
+  buildMappedId,
+  type ScimGroupOrder,
+  type ScimGroupRow,
+  scimGroupKind,
+} from "../store/iam/scim-groups.js";
 import { type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
-import { recordGroupChange } from "./changes.js";
+import { recordGroupChange, toRequest } from "./changes.js";
 import {
   type Change,
   type ChangeContext,
@@ -124,11 +131,7 @@ const listedGroups: ListedResources<ScimGroupRow, ScimGroupOrder["by"]> = {
   },
 };
 
-async function findByIndex(
-  tx: Tx,
-  providerUid: string,
-  filter: Filter,
-): Promise<readonly ScimGroupRow[] | undefined> {
+async function findByIndex(tx: Tx, providerUid: string, filter: Filter): Promise<readonly ScimGroupRow[] | undefined> {
   const groups = tx.table(scimGroupKind);
   const [id, externalId, displayName, member] = ["id", "externalId", "displayName", "members.value"].map((name) =>
     equalityOf(filter, name),
@@ -277,11 +280,7 @@ class GroupChanges {
   }
 
   // Changes a group with at most as many members as one unit of work takes. What changes nothing stores nothing.
-  async #apply(
-    tx: Tx,
-    { before, changed, difference }: GroupChange,
-    context: ChangeContext,
-  ): Promise<ScimGroupRow> {
+  async #apply(tx: Tx, { before, changed, difference }: GroupChange, context: ChangeContext): Promise<ScimGroupRow> {
     const { added, removed } = difference;
     const isSame = isDeepStrictEqual(toGroupResource(before), toGroupResource(changed));
     if (isSame && added.length + removed.length === 0) return before;
@@ -297,12 +296,7 @@ class GroupChanges {
     return after;
   }
 
-  async #store(
-    tx: Tx,
-    before: ScimGroupRow,
-    changed: ScimGroupRow,
-    context: ChangeContext,
-  ): Promise<ScimGroupRow> {
+  async #store(tx: Tx, before: ScimGroupRow, changed: ScimGroupRow, context: ChangeContext): Promise<ScimGroupRow> {
     if (changed.externalId !== before.externalId) await requireUniqueId(tx, before.providerUid, changed.externalId);
     const after: ScimGroupRow = {
       ...changed,
@@ -328,8 +322,7 @@ class GroupChanges {
 
   #contextOf({ actor, nowMs }: ChangeContext): DirectoryContext {
     const { ids, quotas } = this.#deps;
-    const { method, requestId, traceId, remoteAddress, credentialId: tokenId } = actor;
-    return { ids, quotas, nowMs, request: { method, requestId, traceId, remoteAddress, tokenId } };
+    return { ids, quotas, nowMs, request: toRequest(actor) };
   }
 }
 

@@ -73,6 +73,9 @@ export async function useFamilies(store: Store): Promise<void> {
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);
       await tx.table(roleBindingKind).countPending(ROOT, is);
       await tx.table(roleBindingKind).findEnded(0, 1, is ? ROOT : undefined);
+      for (const by of ["uid", "displayNameKey", "updateTimeMs"] as const)
+        await tx.table(scimGroupKind).findPage(ROOT, { by, descending: is }, 0, 1);
+      await tx.scimWork.list(1, is ? ROOT : undefined);
     }
   });
 }

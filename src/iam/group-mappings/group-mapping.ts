@@ -13,16 +13,19 @@ import { alreadyExists, breakRule, invalidArgument } from "../../kernel/errors.j
 import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
-import { createsInScope } from "../../pipeline/resource/quota.js";
+import { createsInScope, type Quotas } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import { type GroupMappingRow, groupMappingKind } from "../../store/iam/group-mappings.js";
+import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
+import { finishWork, followMapping } from "../directories/work.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
@@ -74,8 +77,22 @@ const mappingView = {
 } as const;
 const bodies = defineBodies(mappingView, findsResource(groupMappings, groupMappingToProto));
 
+export interface GroupMappingDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
+  readonly quotas: Quotas;
+  readonly store: Store;
+}
+
 /** Creates ExternalGroupRoleMappingsService. */
-export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
+export function groupMappingsV2beta1({ listResources, ids, quotas, store }: GroupMappingDeps) {
+  // The bindings of the members of a directory's group follow its mappings.
+  const follow = async (call: UnaryCall, row: GroupMappingRow, change: "created" | "deleted") => {
+    const { requestId, traceId, inbound, startMs } = call;
+    const { remoteAddress = "" } = inbound;
+    const request = { method: "mapping of a group", requestId, traceId, remoteAddress, tokenId: "" };
+    await followMapping(call.tx, row, change, { ids, quotas, nowMs: startMs, request });
+    const context = (nowMs: number) => ({ ids, quotas, nowMs, request });
+    call.finish = () => finishWork(store, { providerUid: row.providerUid, context, nowMs: () => startMs });
+  };
   const handlers: Handlers<typeof ExternalGroupRoleMappingsService> = {
     getExternalGroupRoleMapping: ({ uid }, { tx }) => getResource(tx, groupMappings, uid, groupMappingToProto),
 
@@ -84,7 +101,8 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       return { externalGroupRoleMappings: resources, ...page };
     },
 
-    async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
+    async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, call) {
+      const { tx, caller, startMs } = call;
       await getRow(tx, identityProviders, parent);
       const values = buildValues(groupMappings, externalGroupRoleMapping);
       if (values.scope !== rootOf(parent)) {
@@ -101,12 +119,14 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
       await tx.table(groupMappingKind).insert(row);
+      await follow(call, row, "created");
       return groupMappingToProto(row);
     },
 
-    async deleteExternalGroupRoleMapping({ uid }, { tx }) {
-      await getRow(tx, groupMappings, uid);
-      await tx.table(groupMappingKind).delete(uid);
+    async deleteExternalGroupRoleMapping({ uid }, call) {
+      const row = await getRow(call.tx, groupMappings, uid);
+      await call.tx.table(groupMappingKind).delete(uid);
+      await follow(call, row, "deleted");
       return {};
     },
 
@@ -120,6 +140,7 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         const row = await call.tx.table(groupMappingKind).find(uid);
         if (row === undefined) continue;
         await call.tx.table(groupMappingKind).delete(uid);
+        await follow(call, row, "deleted");
         deleted.push(groupMappingToProto(row));
       }
       return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
