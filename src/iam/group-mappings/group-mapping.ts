@@ -13,6 +13,7 @@ import { alreadyExists, breakRule, invalidArgument } from "../../kernel/errors.j
 import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { defineBodies } from "../../pipeline/body.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
@@ -22,6 +23,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import { type GroupMappingRow, groupMappingKind } from "../../store/iam/group-mappings.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
@@ -84,14 +86,11 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       return { externalGroupRoleMappings: resources, ...page };
     },
 
-    async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
+    async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, call) {
+      const { tx, startMs } = call;
       await getRow(tx, identityProviders, parent);
       const values = buildValues(groupMappings, externalGroupRoleMapping);
-      if (values.scope !== rootOf(parent)) {
-        throw invalidArgument({ field: "scope", rule: "must be the root group of the identity provider" });
-      }
-      const role = await requireAvailableRole(values.roleUid, values.scope, tx, "roleUid");
-      requireGrantable(caller, role, values.scope);
+      await requireMappable(parent, values, call);
       const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
       await tx.table(groupMappingKind).insert(row);
@@ -125,6 +124,24 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
     deleteExternalGroupRoleMapping: { body: bodies.deleted },
     batchDeleteExternalGroupRoleMappings: { body: { view: batchView, response: "before" } },
   });
+}
+
+/**
+ * Makes sure that the caller may map a role at a group of the provider's organisation: the caller holds what the role grants
+ * there. The method has already required the right to bind at the root group.
+ *
+ * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another organisation exists.
+ */
+async function requireMappable(
+  providerUid: string,
+  { scope, roleUid }: Pick<GroupMappingRow, "scope" | "roleUid">,
+  call: UnaryCall,
+): Promise<void> {
+  const unknownScope = invalidArgument({ field: "scope", rule: "must be a group of the organisation" });
+  if (rootOf(scope) !== rootOf(providerUid)) throw unknownScope;
+  if ((await call.tx.table(groupKind).find(scope)) === undefined) throw unknownScope;
+  const role = await requireAvailableRole(roleUid, scope, call.tx, "roleUid");
+  requireGrantable(await call.callerAt(scope), role, scope);
 }
 
 async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {

@@ -1,5 +1,9 @@
 // Mappings of directories' groups to roles.
+import { and, gt, lt } from "drizzle-orm";
+import { rootOf } from "../../kernel/uidp.js";
 import { byCreation, declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
+import { ListedTable } from "../lists/listed-table.js";
+import { buildEquals, rowLimit, statement, value } from "../statement.js";
 
 /** Mappings of directories' groups as they are listed; their parent is the provider. */
 const declared = declareKind({
@@ -40,4 +44,21 @@ declare module "../tables/kind-tables.js" {
 /** A mapping of a directory's group to a role, as stored. */
 export type GroupMappingRow = KindRow<typeof declared>;
 
-export const groupMappingKind = defineKind(declared);
+// A mapping lies in the organisation of its scope, whose mappings are few.
+const ofScope = statement<{ scope: string; after: string; end: string }, { uid: string }>((q, { groupMappings: m }) =>
+  q
+    .select({ uid: m.uid })
+    .from(m)
+    .where(and(buildEquals(m, "scope"), gt(m.uid, value("after")), lt(m.uid, value("end"))))
+    .limit(rowLimit(1)),
+);
+
+export class GroupMappings extends ListedTable<GroupMappingRow> {
+  /** Whether a group is the scope of a mapping. */
+  isScope(groupUid: string): Promise<boolean> {
+    const root = rootOf(groupUid);
+    return this.has(ofScope, { scope: groupUid, after: root, end: `${root}0` });
+  }
+}
+
+export const groupMappingKind = defineKind(declared, GroupMappings);
