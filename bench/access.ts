@@ -144,7 +144,7 @@ async function fill(store: Store): Promise<void> {
   await inBatches(MAPPINGS, (tx, n) =>
     tx.table(groupMappingKind).insert({
       ...{ uid: childUid(provider, n + 1), providerUid: provider, externalGroupId: `group-${n}` },
-      ...{ roleUid: n % 10 === 0 ? owner : viewer, scope: root, createTimeMs: 1_000 },
+      ...{ roleUid: n % 10 === 0 ? owner : viewer, scope: root, createdBy: null, createTimeMs: 1_000 },
     }),
   );
 }

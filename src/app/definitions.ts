@@ -31,6 +31,7 @@ import { roleBindingsV2beta1 } from "../iam/role-bindings/role-binding-v2beta1.j
 import { roles } from "../iam/roles/role.js";
 import { rolesV1 } from "../iam/roles/role-v1.js";
 import { rolesV2beta1 } from "../iam/roles/role-v2beta1.js";
+import { scimGroups } from "../iam/scim-groups/scim-group.js";
 import { scimUsers, scimUsersV2beta1 } from "../iam/scim-users/scim-user.js";
 import { scimUsersV1 } from "../iam/scim-users/scim-user-v1.js";
 import { termsAcceptances, termsV1, termsV2beta1 } from "../iam/terms/terms.js";
@@ -98,6 +99,7 @@ export const servedKinds: readonly ServedKind[] = [
   },
   { definition: identityProviders, serve: inBoth(identityProvidersV2beta1, identityProvidersV1) },
   { definition: groupMappings, serve: inBoth(groupMappingsV2beta1, groupMappingsV1) },
+  { definition: scimGroups },
   { definition: scimUsers, serve: (deps) => [scimUsersV2beta1(deps), scimUsersV1()] },
   { definition: roles, serve: inBoth(rolesV2beta1, rolesV1) },
   { definition: roleBindings, serve: inBoth(roleBindingsV2beta1, roleBindingsV1) },

@@ -32,6 +32,7 @@ export const quotas = {
   overlays: { displayName: "overlays", per: "organisation", limit: 1_000 },
   overlayBindings: { displayName: "overlay bindings", per: "organisation", limit: 10_000 },
   scimUsers: { displayName: "SCIM users", per: "organisation", limit: 200_000 },
+  scimGroups: { displayName: "SCIM groups", per: "organisation", limit: 20_000 },
 } as const satisfies Readonly<Record<string, QuotaDefinition>>;
 
 export type QuotaKind = keyof typeof quotas;

@@ -1,4 +1,4 @@
-// All kinds of resources, in the order of their numbers; the next is 17. The schema, lists, quotas, `arbor check` and `arbor copy`
+// All kinds of resources, in the order of their numbers; the next is 18. The schema, lists, quotas, `arbor check` and `arbor copy`
 // read this list.
 import { advisoryKind } from "./advisories/advisories.js";
 import { accountAssociationKind } from "./iam/account-associations.js";
@@ -9,6 +9,7 @@ import { identityKind } from "./iam/identities.js";
 import { identityProviderKind } from "./iam/identity-providers.js";
 import { roleBindingKind } from "./iam/role-bindings.js";
 import { roleKind } from "./iam/roles.js";
+import { scimGroupKind } from "./iam/scim-groups.js";
 import { scimUserKind } from "./iam/scim-users.js";
 import { subscriptionKind } from "./iam/subscriptions.js";
 import type { DeclaredKind, Kind } from "./kind.js";
@@ -36,6 +37,7 @@ export const kinds: readonly (DeclaredKind & Kind<ListedTable<ListedRow, object>
   overlayKind,
   overlayBindingKind,
   scimUserKind,
+  scimGroupKind,
 ];
 
 /** The kinds that quotas limit, by the names of the quotas. */

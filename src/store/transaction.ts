@@ -18,6 +18,8 @@ import { EventPositions } from "./events/positions.js";
 import { GrantReader } from "./iam/access.js";
 import { AccessQuestions } from "./iam/access-questions.js";
 import { AccessRequests } from "./iam/access-requests.js";
+import { ScimMembers } from "./iam/scim-members.js";
+import { ScimWork } from "./iam/scim-work.js";
 import { Terms } from "./iam/terms.js";
 import { Jobs, Settings } from "./installation.js";
 import { Keys } from "./issuer/keys.js";
@@ -160,6 +162,14 @@ export class Transaction implements Executor {
 
   get jobs(): Jobs {
     return new Jobs(this);
+  }
+
+  get scimMembers(): ScimMembers {
+    return new ScimMembers(this);
+  }
+
+  get scimWork(): ScimWork {
+    return new ScimWork(this);
   }
 
   get sealed(): SealedValues {

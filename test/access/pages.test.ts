@@ -204,7 +204,7 @@ test("ListAccess lists the mappings of a person whom the caller knows, however m
     await tx.table(identityKind).insert(identityRow(member, { name: "member", providerUid: provider }));
     await tx.table(roleBindingKind).insert(bindingRow(childUid(last, 0x7800), member, viewer, { accepted: true }));
     const mapping = { uid: childUid(provider, 0x30), providerUid: provider, externalGroupId: "x", scope: last };
-    await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, createTimeMs: 1_000 });
+    await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, createdBy: null, createTimeMs: 1_000 });
   });
   const there = await readAll("ListAccess", { identity: member, group: last });
   const everywhere = await readAll("ListAccess", { identity: member });

@@ -66,7 +66,9 @@ before(async () => {
       .insert(roleRow(auditor, { groupUid: root, name: "auditor", capabilities: buildCapabilitySet(audits) }));
     await tx.table(groupMappingKind).insert({
       uid: childUid(provider, 0x30),
-      ...{ providerUid: provider, externalGroupId: "x", scope: root, roleUid: hidden, createTimeMs: 1_000 },
+      ...{ providerUid: provider, externalGroupId: "x", scope: root, roleUid: hidden },
+      createdBy: null,
+      createTimeMs: 1_000,
     });
     let n = 0x7000;
     const bind = (identity: string, role: string, at: string, values: object = {}) =>

@@ -127,7 +127,7 @@ async function fill(tx: Tx, uids: typeof a, name: string): Promise<void> {
     ...TIMES,
   });
   const mapping = { uid: uids.mapping, providerUid: provider, externalGroupId: `${name} directory`, scope: root };
-  await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, createTimeMs: 1_000 });
+  await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, createdBy: null, createTimeMs: 1_000 });
   for (const [uid, groupUid, roleUid] of [
     [uids.invite, team, uids.teamRole],
     [uids.rootInvite, root, owner],

@@ -173,7 +173,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
     world.mappings.set(uid, mapping);
     const { externalGroup, role } = mapping;
     const row = { uid, providerUid: provider, externalGroupId: externalGroup, roleUid: role, scope };
-    await tx.table(groupMappingKind).insert({ ...row, createTimeMs: START_MS });
+    await tx.table(groupMappingKind).insert({ ...row, createdBy: null, createTimeMs: START_MS });
   }
 
   async function addInvite(tx: Tx, group: string): Promise<void> {

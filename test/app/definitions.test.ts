@@ -171,11 +171,14 @@ function findUnchecked(of: typeof tables, more: readonly AnySQLiteColumn[] = [])
   });
 }
 
+/** The kind that only directories list. */
+const withoutCommands = "SCIM group";
+
 /** What the table of the command line says otherwise than the definitions of stored kinds. */
 async function compareCommands(of: typeof definitions): Promise<string[]> {
   const found: string[] = [];
   for (const { displayName, plural, kind, parent, stable } of of) {
-    if (kind === undefined) continue;
+    if (kind === undefined || displayName === withoutCommands) continue;
     const row = commandKinds.find((one) => one.kind === displayName);
     if (row === undefined) {
       found.push(`${plural}: no commands`);
@@ -309,7 +312,7 @@ describe("a planted kind", () => {
 
   it("is compared with the table of the command line", async () => {
     assert.deepEqual(await compareCommands(definitions), []);
-    assert.equal(commandKinds.length, definitions.filter(({ kind }) => kind !== undefined).length);
+    assert.equal(commandKinds.length, definitions.filter(({ kind }) => kind !== undefined).length - 1);
     assert.deepEqual(await compareCommands(planted), ["probes: no commands"]);
     const changed = definitions.map((one) =>
       one === groups ? { ...one, stable, parent: undefined, kind: { sorts: {} } } : one,

@@ -128,7 +128,7 @@ export async function fillOrganisation(
       uid: randomIds.newUid(identityProvider),
       providerUid: identityProvider,
       externalGroupId: `external ${n}`,
-      ...{ roleUid: role, scope: top, createTimeMs: 1_000 },
+      ...{ roleUid: role, scope: top, createdBy: null, createTimeMs: 1_000 },
     }),
   );
   await many(count("subscriptions"), (tx, n) =>

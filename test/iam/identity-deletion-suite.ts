@@ -172,7 +172,9 @@ export function identityDeletionSuite(name: string): void {
         });
         for (let n = 1; n <= MAPPINGS; n++) {
           const mapping = { uid: childUid(provider, n), providerUid: provider, externalGroupId: `team ${n}` };
-          await tx.table(groupMappingKind).insert({ ...mapping, roleUid: viewer, scope: root, createTimeMs: 1 });
+          await tx
+            .table(groupMappingKind)
+            .insert({ ...mapping, roleUid: viewer, scope: root, createdBy: null, createTimeMs: 1 });
         }
       });
       return provider;

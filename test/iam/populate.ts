@@ -12,6 +12,7 @@ import { identityKind } from "../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
+import { buildDisplayNameKey, scimGroupKind } from "../../src/store/iam/scim-groups.js";
 import { buildUserNameKey, scimUserKind } from "../../src/store/iam/scim-users.js";
 import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
@@ -106,6 +107,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     externalGroupId: text,
     roleUid: role,
     scope: group,
+    createdBy: null,
     createTimeMs: timeMs,
   });
   const scimUser = newUid(identityProvider);
@@ -116,6 +118,16 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     ...{ attributes: { nickName: text }, identityUid: null, revision: 1, rejectTimeMs: timeMs },
     ...times,
   });
+  const scimGroup = newUid(identityProvider);
+  await tx.table(scimGroupKind).insert({
+    uid: scimGroup,
+    providerUid: identityProvider,
+    ...{ displayName: text, displayNameKey: buildDisplayNameKey(text), externalId: text, mappedId: text },
+    ...{ attributes: {}, memberSet: 1, revision: 1 },
+    ...times,
+  });
+  await tx.scimMembers.add({ groupUid: scimGroup, memberSet: 1, userUid: scimUser });
+  await tx.scimWork.add(identityProvider, "group", scimGroup);
   await tx.table(accountAssociationKind).insert({
     uid: group,
     parentUid: parentOf(group) ?? null,

@@ -302,7 +302,15 @@ export class OracleWorld {
         return { uid, groupUid: parent, roleUid: role, ...invite, expireTimeMs: 5_000, createTimeMs, updateTimeMs };
       }
       case "groupMappings":
-        return { uid, providerUid: parent, externalGroupId: unique, roleUid: role, scope: "", createTimeMs };
+        return {
+          uid,
+          providerUid: parent,
+          externalGroupId: unique,
+          roleUid: role,
+          scope: "",
+          createdBy: null,
+          createTimeMs,
+        };
       case "repos":
         return repoRow(uid, { ...usual, description, name: `${name}${random.chance(0.5) ? unique : ""}` }) as Row;
       case "tags":

@@ -15,6 +15,7 @@ import { identityKind } from "../../store/iam/identities.js";
 import { identityProviderKind } from "../../store/iam/identity-providers.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import { roleKind } from "../../store/iam/roles.js";
+import { scimGroupKind } from "../../store/iam/scim-groups.js";
 import { scimUserKind } from "../../store/iam/scim-users.js";
 import { subscriptionKind } from "../../store/iam/subscriptions.js";
 import type { Kind } from "../../store/kind.js";
@@ -126,6 +127,12 @@ const foundKinds: Readonly<Record<ListedName, FoundList>> = {
     needed: Capability.CAP_IAM_SCIM_USERS_LIST,
     name: ({ userName }) => userName,
     detail: ({ externalId }) => externalId,
+  }),
+  scimGroups: show(scimGroupKind, {
+    kind: FoundKind.SCIM_GROUP,
+    needed: Capability.CAP_IAM_SCIM_USERS_LIST,
+    name: ({ displayName }) => displayName,
+    detail: ({ mappedId }) => mappedId,
   }),
 };
 

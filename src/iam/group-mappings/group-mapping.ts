@@ -91,7 +91,13 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
       await getRow(tx, identityProviders, parent);
       const values = buildValues(groupMappings, externalGroupRoleMapping);
       await requireMappable(parent, values, call);
-      const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
+      const row = {
+        uid: ids.newUid(parent),
+        providerUid: parent,
+        ...values,
+        createdBy: call.caller.uid,
+        createTimeMs: startMs,
+      };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
       await tx.table(groupMappingKind).insert(row);
       return groupMappingToProto(row);

@@ -65,6 +65,13 @@ const undeclared: readonly Reference[] = [
   ...kinds.flatMap((kind) => findUndeclared(kind, schema)),
   { from: schema.eventPositions.rootUid, to: schema.groups.uid },
   { from: schema.formerScimUsers.identityUid, to: schema.identities.uid },
+  {
+    from: schema.scimMembers.groupUid,
+    to: schema.scimGroups.uid,
+    // The members of a deleted group are deleted in parts.
+    where: sql`not exists (select 1 from ${schema.scimWork} w where w.kind = 'members' and w.uid = c.group_uid)`,
+    remedy: deleteRow(schema.scimMembers),
+  },
   { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
   { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
   { from: schema.manifests.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.manifests) },

@@ -23,11 +23,15 @@ const declared = declareKind({
       .notNull()
       .references(() => t.roles.uid),
     scope: c.str("scope").notNull(),
+    /** The uid of the identity that created it, whose rights bound what it grants; null for those of before. */
+    createdBy: c.str("created_by"),
     createTimeMs: c.long("create_time_ms").notNull(),
   }),
   indexes: (c, t) => [
     c.uniqueIndex("external_group_role_mappings_same").on(t.providerUid, t.externalGroupId, t.roleUid, t.scope),
     c.index("external_group_role_mappings_role").on(t.roleUid),
+    // What justifies a binding: see isLive of role-bindings.ts.
+    c.index("external_group_role_mappings_granted").on(t.scope, t.roleUid, t.providerUid, t.externalGroupId),
   ],
   parent: "providerUid",
   references: { scope: { to: "groups", remedy: (uid) => `arbor iam group-mappings delete ${uid}` } },

@@ -116,7 +116,9 @@ const declared = declareKind({
     c.index("role_bindings_pending").on(t.identityUid, t.pending, t.uid),
     c.index("role_bindings_role").on(t.roleUid, t.uid),
     c.index("role_bindings_end").on(t.endTimeMs).where(sql`end_time_ms IS NOT NULL`),
-    c.uniqueIndex("role_bindings_same").on(t.groupUid, t.identityUid, t.roleUid),
+    // One binding that callers manage, and one of each directory.
+    c.uniqueIndex("role_bindings_manual").on(t.groupUid, t.identityUid, t.roleUid).where(sql`managed_by_uid IS NULL`),
+    c.uniqueIndex("role_bindings_managed").on(t.groupUid, t.identityUid, t.roleUid, t.managedByUid),
   ],
   parent: "groupUid",
   references: {

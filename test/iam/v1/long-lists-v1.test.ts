@@ -77,7 +77,9 @@ const lists: readonly List[] = [
       const providerUid = randomIds.newUid(root);
       await tx.table(identityProviderKind).insert(provider(providerUid, root));
       const mapping = { providerUid, roleUid, scope: root, createTimeMs: 1_000 };
-      return each(providerUid, (uid) => tx.table(groupMappingKind).insert({ uid, ...mapping, externalGroupId: uid }));
+      return each(providerUid, (uid) =>
+        tx.table(groupMappingKind).insert({ uid, ...mapping, externalGroupId: uid, createdBy: null }),
+      );
     },
   },
   {

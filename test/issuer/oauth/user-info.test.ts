@@ -185,7 +185,7 @@ describe("UserInfo", () => {
         uid: mapping,
         providerUid: provider,
         externalGroupId: "platform",
-        ...{ roleUid: builtinRoleUid("editor"), scope: group, createTimeMs: 1_000 },
+        ...{ roleUid: builtinRoleUid("editor"), scope: group, createdBy: null, createTimeMs: 1_000 },
       }),
     );
     const { token = "" } = await login(kit, { groups: ["platform", "other"] }, { idp_id: provider });

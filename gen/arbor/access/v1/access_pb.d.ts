@@ -1488,6 +1488,13 @@ export enum FoundKind {
    * @generated from enum value: FOUND_KIND_SCIM_USER = 16;
    */
   SCIM_USER = 16,
+
+  /**
+   * A group that a directory has sent by SCIM.
+   *
+   * @generated from enum value: FOUND_KIND_SCIM_GROUP = 17;
+   */
+  SCIM_GROUP = 17,
 }
 
 /**

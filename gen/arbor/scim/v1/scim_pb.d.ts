@@ -203,6 +203,69 @@ export declare type UnlinkedPerson = Message<"arbor.scim.v1.UnlinkedPerson"> & {
 export declare const UnlinkedPersonSchema: GenMessage<UnlinkedPerson>;
 
 /**
+ * A group that a directory has sent by SCIM.
+ *
+ * @generated from message arbor.scim.v1.ScimGroup
+ */
+export declare type ScimGroup = Message<"arbor.scim.v1.ScimGroup"> & {
+  /**
+   * The uid of the group; its last segment is the id in SCIM.
+   *
+   * @generated from field: string uid = 1;
+   */
+  uid: string;
+
+  /**
+   * The uid of the identity provider.
+   *
+   * @generated from field: string identity_provider = 2;
+   */
+  identityProvider: string;
+
+  /**
+   * The name of the group; others may have the same.
+   *
+   * @generated from field: string display_name = 3;
+   */
+  displayName: string;
+
+  /**
+   * The id that the directory gives the group; empty if it gives none.
+   *
+   * @generated from field: string external_id = 4;
+   */
+  externalId: string;
+
+  /**
+   * What external group role mappings name the group by: the external id, or
+   * without one the last segment of the uid.
+   *
+   * @generated from field: string external_group_id = 5;
+   */
+  externalGroupId: string;
+
+  /**
+   * When the directory sent the group first.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 6;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When the group or its members changed last.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 7;
+   */
+  updateTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message arbor.scim.v1.ScimGroup.
+ * Use `create(ScimGroupSchema)` to create a new message.
+ */
+export declare const ScimGroupSchema: GenMessage<ScimGroup>;
+
+/**
  * Says what an operator of a directory must know that the published API does not
  * say. The tokens and the switch of SCIM are those of IdentityProvidersService,
  * and ScimUsersService lists the people.

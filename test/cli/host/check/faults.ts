@@ -345,7 +345,9 @@ export const derivedFaults: readonly Fault[] = [
   {
     reason: "the counters of a provider are missing",
     sql: [`DELETE FROM counters WHERE scope = '${provider}'`],
-    found: [64, 65, 128, 129].map((counter) => counterIs(counter, provider, "0", counter < 128 ? "1" : "3")),
+    found: [64, 65, 128, 129, 136, 137].map((counter) =>
+      counterIs(counter, provider, "0", [128, 129].includes(counter) ? "3" : "1"),
+    ),
   },
   {
     reason: "a value of an advisory is missing",

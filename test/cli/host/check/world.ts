@@ -15,6 +15,7 @@ import { identityKind } from "../../../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../../../src/store/iam/roles.js";
+import { scimGroupKind } from "../../../../src/store/iam/scim-groups.js";
 import { scimUserKind } from "../../../../src/store/iam/scim-users.js";
 import { subscriptionKind } from "../../../../src/store/iam/subscriptions.js";
 import { overlayBindingKind } from "../../../../src/store/registry/overlay-bindings.js";
@@ -58,6 +59,8 @@ export const uids = {
   mapping: childUid(provider, 0x51),
   /** The person of the directory that is linked with the person of the provider. */
   scimUser: childUid(provider, 0x52),
+  /** A group of the directory, whose member this person is. */
+  scimGroup: childUid(provider, 0x56),
   tag: childUid(repo, 0),
   overlay: childUid(team, 0x80),
   overlayBinding: childUid(repo, 0x81),
@@ -121,11 +124,18 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
     ...{ providerUid: provider, externalId: "d", uid: childUid(provider, 0x55), identityUid: uids.former },
     ...{ createTimeMs: 1_000, deleteTimeMs: 2_000 },
   });
+  const group = { uid: uids.scimGroup, providerUid: provider, displayName: "devs", displayNameKey: "devs" };
+  await tx.table(scimGroupKind).insert({
+    ...{ ...group, externalId: "devs", mappedId: "devs", attributes: {}, memberSet: 1, revision: 1, ...times },
+  });
+  await tx.scimMembers.add({ groupUid: uids.scimGroup, memberSet: 1, userUid: uids.scimUser });
+  await tx.scimWork.add(provider, "group", uids.scimGroup);
   await tx.table(roleBindingKind).insert(bindingRow(uids.binding, uids.workload, role, { managedByUid: provider }));
   // A person may be bound before they register.
   await tx.table(roleBindingKind).insert(bindingRow(childUid(root, 0x43), uids.gone, role));
   await tx.table(groupMappingKind).insert({
     ...{ uid: uids.mapping, providerUid: provider, externalGroupId: "devs", roleUid: role, scope: root },
+    createdBy: null,
     createTimeMs: 1_000,
   });
   await tx.table(groupInviteKind).insert({
