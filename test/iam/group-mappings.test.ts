@@ -112,7 +112,8 @@ describe("a mapping", () => {
       const { status, json } = await maker.rest("POST", `${mappings}/${provider}`, { externalGroupId, roleUid, scope });
       return status === 200 ? "made" : String(json?.message);
     };
-    const lacks = (group: string) => `Permission denied: granting rights at ${group} that the caller lacks there (or it might not exist)`;
+    const lacks = (group: string) =>
+      `Permission denied: granting rights at ${group} that the caller lacks there (or it might not exist)`;
     const unavailable = "Invalid argument: roleUid: roleUid must be a built-in role or one of the group or above it";
     assert.deepEqual(
       [

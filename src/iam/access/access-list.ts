@@ -7,9 +7,9 @@ import type { BindingRow } from "../../store/iam/access-questions.js";
 import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
 import type { IdentityRow } from "../../store/iam/identities.js";
 import { isPerson } from "../people/pending-bindings.js";
-import { findOwnMappings } from "./answer.js";
+import { findMappingProvider, findOwnMappings } from "./answer.js";
 import { describeBinding, describeLimited, describeMapping, type GrantInit, type GrantView } from "./grants.js";
-import { hasNoAccess, isJoin, Lookups, listBindings, listProviders } from "./holder.js";
+import { hasNoAccess, isJoin, Lookups, listBindings } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 
 interface Found {
@@ -156,14 +156,13 @@ interface MappingReading {
   readonly page: PageRequest;
 }
 
-// The mappings of the person's provider, where the caller may list them and sees the bindings of their group.
+// The mappings of the person's provider at groups whose bindings the caller sees.
 async function readMappings(
   identity: IdentityRow | undefined,
   { tops, call, view, page }: MappingReading,
 ): Promise<Found> {
-  const providerUid = identity?.providerUid ?? undefined;
-  if (providerUid === undefined || !call.caller.holds(listProviders, providerUid))
-    return { grants: [], next: undefined };
+  const providerUid = await findMappingProvider(identity, call);
+  if (providerUid === undefined) return { grants: [], next: undefined };
   const after = page.from.part === MAPPINGS ? page.from.uid : "";
   const rows: GroupMappingRow[] = await call.tx.accessQuestions.findMappingsBelow(providerUid, after, page.limit + 1);
   const grants: GrantInit[] = [];
