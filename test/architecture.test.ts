@@ -172,7 +172,19 @@ const rules: Record<string, readonly string[]> = {
     "node:",
   ],
   client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "jose", "node:"],
-  scim: ["kernel"],
+  scim: [
+    ...feature.filter((one) => one !== "@bufbuild/protobuf"),
+    "scim/protocol",
+    "iam/identity-providers",
+    "iam/identities",
+    "iam/scim-users",
+    "outbound/slots",
+    "@connectrpc/connect",
+    "node:crypto",
+    "node:util",
+  ],
+  // What the protocol says, whatever is stored.
+  "scim/protocol": ["kernel"],
 };
 const rooms = [...Object.keys(rules), "app", "cli/host"].sort((one, other) => other.length - one.length);
 

@@ -1,6 +1,6 @@
 // Who calls the endpoint: a directory, by the credential of its provider.
 import { createHash } from "node:crypto";
-import { findScimCredential } from "../iam/identity-providers/scim-credential.js";
+import { explainScimRejection, findScimCredential } from "../iam/identity-providers/scim-credential.js";
 import { parseBearer } from "../kernel/bearer.js";
 import type { RejectReason } from "../kernel/reject-reason.js";
 import { type IdentityProviderRow, identityProviderKind } from "../store/iam/identity-providers.js";
@@ -8,6 +8,8 @@ import type { Tx } from "../store/transaction.js";
 import { ScimError } from "./protocol/error.js";
 
 const TOKEN = /^cgscim_[0-9a-f]{64}$/;
+
+const REASONS = { unknown: "credential", expired: "token_expired", revoked: "token_revoked" } as const;
 
 /** The credential of a request is missing or wrong. */
 export class ScimUnauthorized extends ScimError {
@@ -38,10 +40,12 @@ export function parseToken(authorization: string | undefined): string {
  */
 export async function requireProvider(tx: Tx, uid: string, token: string, nowMs: number): Promise<IdentityProviderRow> {
   const provider = await tx.table(identityProviderKind).find(uid);
-  if (provider === undefined || findScimCredential(provider.scim, token, nowMs) === undefined) {
-    throw new ScimUnauthorized("credential");
+  if (provider === undefined) throw new ScimUnauthorized("provider_unknown");
+  const { scim } = provider;
+  if (findScimCredential(scim, token, nowMs) === undefined) {
+    throw new ScimUnauthorized(REASONS[explainScimRejection(scim, token)]);
   }
-  if (!provider.scim.enabled) throw new ScimError(403, "SCIM is off for this identity provider");
+  if (!scim.enabled) throw new ScimError(403, "SCIM is off for this identity provider");
   return provider;
 }
 

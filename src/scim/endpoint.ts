@@ -3,6 +3,7 @@
 //   address.ts       says which provider and which resource a request is about.
 //   credential.ts    proves the token of the provider, before the body is read and again in the unit of work.
 //   protocol/        knows the protocol and nothing of the store: schemas, filters, patches, lists, errors.
+//   collection.ts    says what the endpoint needs of each type of resource.
 //   users.ts         creates, changes and deletes people; user-list.ts lists them; user-row.ts converts them.
 //   changes.ts       records what was changed in the audit log, from which events are sent.
 //
@@ -16,11 +17,21 @@ import type { Clock } from "../kernel/time.js";
 import type { WebMethod, WebRequest, WebResponse, WebRoutes } from "../kernel/web.js";
 import { createSlots } from "../outbound/slots.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
-import type { ScimUserRow } from "../store/iam/scim-users.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
 import { type Address, formatEndpointUrl, parseAddress, SCIM_PATH } from "./address.js";
 import type { Actor } from "./changes.js";
+import {
+  buildMeta,
+  type Change,
+  type Collection,
+  idOf,
+  matchesVersion,
+  notFound,
+  type StoredResource,
+  versionOf,
+  type Write,
+} from "./collection.js";
 import { formatCredentialId, parseToken, requireProvider, ScimUnauthorized } from "./credential.js";
 import {
   buildResourceType,
@@ -40,24 +51,11 @@ import {
   readProjection,
   readSearchRequest,
 } from "./protocol/list.js";
-import { applyPatch, readPatch } from "./protocol/patch.js";
+import { readPatch } from "./protocol/patch.js";
 import { createProjector, type Projection } from "./protocol/project.js";
 import { buildSchemasList, type Resource } from "./protocol/resource.js";
-import { userType } from "./protocol/schemas.js";
-import { listUsers } from "./user-list.js";
-import { locationOf, toResource, toWhole, versionOf } from "./user-row.js";
-import {
-  changeUser,
-  createUser,
-  deleteUser,
-  findUser,
-  LastOwnerError,
-  matchesVersion,
-  noteRejection,
-  replaceUser,
-  requireVersion,
-  type UserContext,
-} from "./users.js";
+import { type ResourceType, userType } from "./protocol/schemas.js";
+import { createUserCollection } from "./users.js";
 
 export interface ScimDeps {
   readonly store: Store;
@@ -103,6 +101,9 @@ export function scimRoutes(deps: ScimDeps): WebRoutes {
   }));
 }
 
+// A collection gets the rows that it has returned.
+type AnyCollection = Collection<StoredResource>;
+
 /** A request whose token is valid. */
 interface Call {
   readonly request: WebRequest;
@@ -113,16 +114,18 @@ interface Call {
 class ScimEndpoint {
   readonly #deps: ScimDeps;
   readonly #slots = createSlots(SLOTS);
+  readonly #users: AnyCollection;
 
   constructor(deps: ScimDeps) {
     this.#deps = deps;
+    this.#users = createUserCollection(deps) as AnyCollection;
   }
 
   /** Answers a request. Every error has the form of RFC 7644, section 3.12. */
   async handle(request: WebRequest): Promise<WebResponse> {
     try {
       const address = parseAddress(request.rest);
-      if (address === undefined) throw notFound();
+      if (address === undefined) throw nowhere();
       const call = { request, address, token: parseToken(request.header("authorization")) };
       await this.#deps.store.read((tx) => requireProvider(tx, address.providerUid, call.token, this.#deps.clock()));
       const [first = "", ...rest] = address.segments;
@@ -135,7 +138,7 @@ class ScimEndpoint {
   #route(call: Call, first: string, rest: readonly string[]): WebResponse | Promise<WebResponse> {
     const { method } = call.request;
     const [id, ...deeper] = rest;
-    if (deeper.length > 0) throw notFound();
+    if (deeper.length > 0) throw nowhere();
     switch (first) {
       case "ServiceProviderConfig":
       case "ResourceTypes":
@@ -143,135 +146,125 @@ class ScimEndpoint {
         requireMethod(method, ["GET"]);
         return this.#discover(call, first, id);
       case "Users":
-        if (id === undefined) return this.#users(call, method);
-        return id === ".search" ? this.#search(call) : this.#user(call, method, id);
+        if (id === undefined) return this.#collection(call, method, this.#users);
+        return id === ".search" ? this.#search(call, this.#users) : this.#resource(call, method, this.#users, id);
       // No groups yet: a directory that asks finds none.
       case "Groups":
         if (id === undefined && method === "GET") return json(200, buildListResponse([], 0, 1));
         if (id === ".search" && method === "POST") return json(200, buildListResponse([], 0, 1));
-        if (method === "GET") throw notFound();
+        if (method === "GET") throw nowhere();
         throw new ScimError(501, "groups are not supported yet");
       case ".search":
-        if (id !== undefined) throw notFound();
-        return this.#search(call);
+        if (id !== undefined) throw nowhere();
+        return this.#search(call, this.#users);
       case "Bulk":
       case "Me":
         throw new ScimError(501, `/${first} is not supported`);
       default:
-        throw notFound();
+        throw nowhere();
     }
   }
 
   #discover({ address }: Call, kind: "ServiceProviderConfig" | "ResourceTypes" | "Schemas", id: string | undefined) {
     const url = formatEndpointUrl(this.#deps.baseUrl, address.providerUid);
     if (kind === "ServiceProviderConfig") {
-      if (id !== undefined) throw notFound();
+      if (id !== undefined) throw nowhere();
       const documentationUri = `${this.#deps.baseUrl}/docs/scim`;
       return json(200, buildServiceProviderConfig(url, { documentationUri, maxResults: MAX_COUNT }));
     }
     if (kind === "ResourceTypes") {
       if (id === undefined) return json(200, buildResourceTypes(TYPES, url));
       const type = TYPES.find(({ name }) => name === id);
-      if (type === undefined) throw notFound();
+      if (type === undefined) throw nowhere();
       return json(200, buildResourceType(type, url));
     }
     if (id === undefined) return json(200, buildSchemas(TYPES, url));
     const schema = findSchema(TYPES, id);
-    if (schema === undefined) throw notFound();
+    if (schema === undefined) throw nowhere();
     return json(200, buildSchema(schema, url));
   }
 
-  async #users(call: Call, method: WebMethod): Promise<WebResponse> {
+  async #collection(call: Call, method: WebMethod, collection: AnyCollection): Promise<WebResponse> {
     requireMethod(method, ["GET", "POST"]);
-    if (method === "GET") return this.#list(call, readListQuery(call.request.query, userType));
-    const resource = readResource(await readBody(call.request), userType);
-    const { ids, quotas } = this.#deps;
-    const row = await this.#write(call, (tx, context) => createUser(tx, resource, context, { ids, quotas }));
-    return this.#show(call, row, 201);
+    const { type } = collection;
+    if (method === "GET") return this.#list(call, collection, readListQuery(call.request.query, type));
+    const projection = readProjection(call.request.query);
+    const resource = readResource(await readBody(call.request), type);
+    const row = await this.#inTurn(call, () => collection.create(this.#writeOf(call), resource));
+    return this.#show(call, collection, row, projection, 201);
   }
 
-  async #search(call: Call): Promise<WebResponse> {
+  async #search(call: Call, collection: AnyCollection): Promise<WebResponse> {
     requireMethod(call.request.method, ["POST"]);
-    return this.#list(call, readSearchRequest(await readBody(call.request), userType));
+    return this.#list(call, collection, readSearchRequest(await readBody(call.request), collection.type));
   }
 
-  async #list({ address, token }: Call, parameters: ListParameters): Promise<WebResponse> {
-    const { store, clock, baseUrl } = this.#deps;
-    const { rows, total } = await this.#inTurn(address, () =>
-      store.read(async (tx) => {
-        await requireProvider(tx, address.providerUid, token, clock());
-        return listUsers(tx, address.providerUid, parameters, baseUrl);
+  async #list(call: Call, collection: AnyCollection, parameters: ListParameters): Promise<WebResponse> {
+    const { resources, total } = await this.#inTurn(call, () =>
+      this.#read(call, async (tx) => {
+        const { rows, total } = await collection.list(tx, call.address.providerUid, parameters);
+        const view = this.#createView(call, collection, parameters);
+        const resources: Resource[] = [];
+        for (const row of rows) resources.push(await view(tx, row));
+        return { resources, total };
       }),
     );
-    const show = this.#createView(parameters);
-    const resources = rows.map(show);
     return json(200, buildListResponse(resources, total, parameters.startIndex));
   }
 
-  async #user(call: Call, method: WebMethod, id: string): Promise<WebResponse> {
+  async #resource(call: Call, method: WebMethod, collection: AnyCollection, id: string): Promise<WebResponse> {
     requireMethod(method, ["GET", "PUT", "PATCH", "DELETE"]);
-    const { request, address } = call;
-    const { providerUid } = address;
-    if (method === "GET") return this.#get(call, id);
-    const ifMatch = request.header("if-match");
+    const { request } = call;
+    const projection = readProjection(request.query);
+    if (method === "GET") return this.#get(call, collection, id, projection);
+    const target = { id, ifMatch: request.header("if-match") };
+    const write = this.#writeOf(call);
     if (method === "DELETE") {
-      await this.#write(call, async (tx, context) => {
-        const row = await findUser(tx, providerUid, id);
-        requireVersion(row, ifMatch);
-        await deleteUser(tx, row, context);
-      });
+      await this.#inTurn(call, () => collection.delete(write, target));
       return { status: 204 };
     }
-    const body = await readBody(request);
-    const change = method === "PUT" ? replaceWith(readResource(body, userType)) : patchWith(readPatch(body, userType));
-    const row = await this.#write(call, async (tx, context) => {
-      const before = await findUser(tx, providerUid, id);
-      requireVersion(before, ifMatch);
-      return change(tx, before, context);
-    });
-    return this.#show(call, row, 200);
+    const change = readChange(method, await readBody(request), collection.type);
+    const row = await this.#inTurn(call, () => collection.change(write, target, change));
+    return this.#show(call, collection, row, projection, 200);
   }
 
-  async #get(call: Call, id: string): Promise<WebResponse> {
-    const { request, address, token } = call;
-    const { store, clock } = this.#deps;
-    const row = await this.#inTurn(address, () =>
-      store.read(async (tx) => {
-        await requireProvider(tx, address.providerUid, token, clock());
-        return findUser(tx, address.providerUid, id);
-      }),
+  async #get(call: Call, collection: AnyCollection, id: string, projection: Projection): Promise<WebResponse> {
+    const row = await this.#inTurn(call, () =>
+      this.#read(call, (tx) => collection.find(tx, call.address.providerUid, id)),
     );
-    const ifNoneMatch = request.header("if-none-match");
+    if (row === undefined) throw notFound(collection.type, id);
+    const ifNoneMatch = call.request.header("if-none-match");
     if (ifNoneMatch !== undefined && matchesVersion(row, ifNoneMatch)) {
       return { status: 304, headers: { etag: versionOf(row) } };
     }
-    return this.#show(call, row, 200);
+    return this.#show(call, collection, row, projection, 200);
   }
 
-  // Runs a unit of work that changes people. Where it would leave an organisation without an owner, that is noted.
-  async #write<T>(call: Call, unit: (tx: Tx, context: UserContext) => Promise<T>): Promise<T> {
+  #read<T>({ address, token }: Call, unit: (tx: Tx) => Promise<T>): Promise<T> {
     const { store, clock } = this.#deps;
-    const { address, token } = call;
-    const { providerUid } = address;
-    const begin = async (tx: Tx): Promise<UserContext> => {
-      const nowMs = clock();
-      const provider = await requireProvider(tx, providerUid, token, nowMs);
-      return { providerUid, actor: describeActor(call, provider.name), nowMs };
-    };
-    return this.#inTurn(address, async () => {
-      try {
-        return await store.write(async (tx) => unit(tx, await begin(tx)), { key: providerUid });
-      } catch (error) {
-        if (error instanceof LastOwnerError) {
-          const { row } = error;
-          await store.write(async (tx) => noteRejection(tx, row, await begin(tx)), { key: providerUid });
-        }
-        throw error;
-      }
+    return store.read(async (tx) => {
+      await requireProvider(tx, address.providerUid, token, clock());
+      return unit(tx);
     });
   }
 
-  async #inTurn<T>({ providerUid }: Address, work: () => Promise<T>): Promise<T> {
+  #writeOf(call: Call): Write {
+    const { store, clock } = this.#deps;
+    const { address, token } = call;
+    const { providerUid } = address;
+    return (unit) =>
+      store.write(
+        async (tx) => {
+          const nowMs = clock();
+          const provider = await requireProvider(tx, providerUid, token, nowMs);
+          return unit(tx, { providerUid, actor: describeActor(call, provider.name), nowMs });
+        },
+        { key: providerUid },
+      );
+  }
+
+  async #inTurn<T>({ address }: Call, work: () => Promise<T>): Promise<T> {
+    const { providerUid } = address;
     let release: () => void;
     try {
       release = await this.#slots.acquire(providerUid, providerUid, AbortSignal.timeout(MAX_WAIT_MS));
@@ -285,17 +278,33 @@ class ScimEndpoint {
     }
   }
 
-  #show({ request }: Call, row: ScimUserRow, status: 200 | 201): WebResponse {
-    const show = this.#createView(readProjection(request.query));
-    return json(status, show(row), { location: locationOf(row, this.#deps.baseUrl), etag: versionOf(row) });
+  async #show(
+    call: Call,
+    collection: AnyCollection,
+    row: StoredResource,
+    projection: Projection,
+    status: 200 | 201,
+  ): Promise<WebResponse> {
+    const view = this.#createView(call, collection, projection);
+    const shown = await this.#deps.store.read((tx) => view(tx, row));
+    const { location } = buildMeta(row, collection.type, this.#endpointUrlOf(call));
+    return json(status, shown, { location: String(location), etag: versionOf(row) });
   }
 
-  #createView(projection: Projection): (row: ScimUserRow) => Resource {
-    const view = createProjector(userType, projection);
-    return (row) => {
-      const resource = toWhole(row, this.#deps.baseUrl);
-      return view({ schemas: buildSchemasList(resource, userType), ...resource });
+  #createView(call: Call, collection: AnyCollection, projection: Projection) {
+    const { type } = collection;
+    const project = createProjector(type, projection);
+    const endpointUrl = this.#endpointUrlOf(call);
+    const isWanted = (name: string) => project({ [name]: true })[name] !== undefined;
+    return async (tx: Tx, row: StoredResource): Promise<Resource> => {
+      const resource = await collection.show(tx, row, isWanted);
+      const schemas = buildSchemasList(resource, type);
+      return project({ schemas, id: idOf(row), ...resource, meta: buildMeta(row, type, endpointUrl) });
     };
+  }
+
+  #endpointUrlOf({ address }: Call): string {
+    return formatEndpointUrl(this.#deps.baseUrl, address.providerUid);
   }
 
   #fail(error: unknown, requestId: string): WebResponse {
@@ -310,14 +319,10 @@ class ScimEndpoint {
   }
 }
 
-type Change = (tx: Tx, before: ScimUserRow, context: UserContext) => Promise<ScimUserRow>;
-
-function replaceWith(resource: ReturnType<typeof readResource>): Change {
-  return (tx, before, context) => replaceUser(tx, before, resource, context);
-}
-
-function patchWith(patch: ReturnType<typeof readPatch>): Change {
-  return (tx, before, context) => changeUser(tx, before, applyPatch(toResource(before), patch, userType), context);
+function readChange(method: WebMethod, body: unknown, type: ResourceType): Change {
+  return method === "PUT"
+    ? { by: "replacement", resource: readResource(body, type) }
+    : { by: "operations", operations: readPatch(body, type) };
 }
 
 function describeActor({ request, address, token }: Call, providerName: string): Actor {
@@ -337,7 +342,7 @@ function requireMethod(method: WebMethod, allowed: readonly WebMethod[]): void {
   throw new ScimError(405, `the method must be one of ${allowed.join(", ")}`);
 }
 
-function notFound(): ScimError {
+function nowhere(): ScimError {
   return new ScimError(404, "there is no such resource");
 }
 

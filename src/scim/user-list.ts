@@ -3,6 +3,7 @@
 // slices, up to a bound, because a directory may have a hundred thousand.
 import { buildUserNameKey, type ScimUserOrder, type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
 import type { Tx } from "../store/transaction.js";
+import { buildMeta, idOf, type Page, uidOf } from "./collection.js";
 import { changedSince, equalityOf } from "./protocol/conditions.js";
 import { ScimError } from "./protocol/error.js";
 import type { Filter } from "./protocol/filter-tree.js";
@@ -11,17 +12,17 @@ import { matches } from "./protocol/match.js";
 import type { Resource } from "./protocol/resource.js";
 import { type AttributeChain, formatChain, userType } from "./protocol/schemas.js";
 import { createComparison, type SortOrder } from "./protocol/sort.js";
-import { toWhole } from "./user-row.js";
+import { toResource } from "./user-row.js";
 
 /** How many people a list without an index reads at most. */
 const MAX_SCANNED = 10_000;
 /** How many it reads at a time; between two slices other requests run. */
 const SLICE = 50;
 
-/** A page of people, and how many match in all. */
-export interface UserPage {
-  readonly rows: readonly ScimUserRow[];
-  readonly total: number;
+// What filters and orders see.
+function toWhole(row: ScimUserRow): Resource {
+  // No filter can name the address of the endpoint.
+  return { ...toResource(row), id: idOf(row), meta: buildMeta(row, userType, "") };
 }
 
 /**
@@ -33,12 +34,11 @@ export async function listUsers(
   tx: Tx,
   providerUid: string,
   { filter, sortBy, sortOrder, startIndex, count }: ListParameters,
-  baseUrl: string,
-): Promise<UserPage> {
+): Promise<Page<ScimUserRow>> {
   const offset = startIndex - 1;
   const known = filter && (await findByIndex(tx, providerUid, filter));
   if (known !== undefined) {
-    const rows = known.filter((row) => filter === undefined || matches(filter, toWhole(row, baseUrl), userType));
+    const rows = known.filter((row) => filter === undefined || matches(filter, toWhole(row), userType));
     return { rows: rows.slice(offset, offset + count), total: rows.length };
   }
   const order = filter === undefined ? findOrder(sortBy, sortOrder) : undefined;
@@ -48,7 +48,7 @@ export async function listUsers(
       count === 0 || offset >= total ? [] : await tx.table(scimUserKind).findPage(providerUid, order, offset, count);
     return { rows, total };
   }
-  return scan(tx, providerUid, { filter, sortBy, sortOrder, offset, count }, baseUrl);
+  return scan(tx, providerUid, { filter, sortBy, sortOrder, offset, count });
 }
 
 // The people that a filter may match, where an index finds them: at most one.
@@ -59,9 +59,14 @@ async function findByIndex(tx: Tx, providerUid: string, filter: Filter): Promise
   if (userName !== undefined) row = await users.findByUserName(providerUid, buildUserNameKey(userName));
   else if (externalId !== undefined)
     row = externalId === "" ? undefined : await users.findByExternalId(providerUid, externalId);
-  else if (id !== undefined) row = /^[0-9a-f]{16}$/.test(id) ? await users.find(`${providerUid}/${id}`) : undefined;
+  else if (id !== undefined) row = await findById(tx, providerUid, id);
   else return undefined;
   return row === undefined ? [] : [row];
+}
+
+async function findById(tx: Tx, providerUid: string, id: string): Promise<ScimUserRow | undefined> {
+  const uid = uidOf(providerUid, id);
+  return uid === undefined ? undefined : tx.table(scimUserKind).find(uid);
 }
 
 function findOrder(sortBy: AttributeChain | undefined, sortOrder: SortOrder): ScimUserOrder | undefined {
@@ -93,15 +98,14 @@ async function scan(
   tx: Tx,
   providerUid: string,
   { filter, sortBy, sortOrder, offset, count }: Scan,
-  baseUrl: string,
-): Promise<UserPage> {
+): Promise<Page<ScimUserRow>> {
   const users = tx.table(scimUserKind);
   const compare = sortBy && createComparison(sortBy, sortOrder);
   const found: { readonly uid: string; readonly key: Resource }[] = [];
   const page: ScimUserRow[] = [];
   let total = 0;
   for await (const row of readSlices(tx, providerUid, filter)) {
-    const whole = toWhole(row, baseUrl);
+    const whole = toWhole(row);
     if (filter !== undefined && !matches(filter, whole, userType)) continue;
     total++;
     if (sortBy !== undefined) found.push({ uid: row.uid, key: pick(whole, sortBy) });

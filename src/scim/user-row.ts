@@ -1,9 +1,6 @@
 // A person of a directory, as it is stored and as a SCIM resource.
-import { parentOf } from "../kernel/uidp.js";
 import { buildUserNameKey, type ScimUserRow } from "../store/iam/scim-users.js";
-import { formatEndpointUrl } from "./address.js";
 import type { Resource } from "./protocol/resource.js";
-import { userType } from "./protocol/schemas.js";
 
 /** What a directory says of a person, as columns. */
 export type UserValues = Pick<
@@ -44,35 +41,4 @@ export function toResource(row: Pick<ScimUserRow, keyof UserValues>): Resource {
     ...(unstated !== null && { active }),
     ...attributes,
   };
-}
-
-/** The id of a person in SCIM: the last segment of the uid. */
-export function idOf({ uid }: Pick<ScimUserRow, "uid">): string {
-  return uid.slice(uid.lastIndexOf("/") + 1);
-}
-
-/** The version of a person (RFC 7644, section 3.14). */
-export function versionOf({ revision }: Pick<ScimUserRow, "revision">): string {
-  return `W/"${revision}"`;
-}
-
-/** The URL of a person. */
-export function locationOf(row: Pick<ScimUserRow, "uid">, baseUrl: string): string {
-  return `${formatEndpointUrl(baseUrl, parentOf(row.uid) ?? "")}${userType.endpoint}/${idOf(row)}`;
-}
-
-// The attributes that the service adds.
-function buildMeta(row: ScimUserRow, baseUrl: string): Resource {
-  return {
-    resourceType: userType.name,
-    created: new Date(row.createTimeMs).toISOString(),
-    lastModified: new Date(row.updateTimeMs).toISOString(),
-    location: locationOf(row, baseUrl),
-    version: versionOf(row),
-  };
-}
-
-/** All attributes, as filters, orders and responses see them. */
-export function toWhole(row: ScimUserRow, baseUrl: string): Resource {
-  return { ...toResource(row), id: idOf(row), meta: buildMeta(row, baseUrl) };
 }

@@ -9,20 +9,58 @@ import { rootOf } from "../kernel/uidp.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
 import { type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
 import type { Tx } from "../store/transaction.js";
-import { type Actor, recordChange, recordRejection } from "./changes.js";
+import { recordChange, recordRejection } from "./changes.js";
+import { type ChangeContext, type Collection, requireTarget, uidOf, type Write } from "./collection.js";
 import { ScimError } from "./protocol/error.js";
+import { applyPatch } from "./protocol/patch.js";
 import type { Resource } from "./protocol/resource.js";
-import { toResource, toValues, type UserValues, versionOf } from "./user-row.js";
+import { userType } from "./protocol/schemas.js";
+import { listUsers } from "./user-list.js";
+import { toResource, toValues, type UserValues } from "./user-row.js";
 
-/** What an operation needs besides its request. */
-export interface UserContext {
-  readonly providerUid: string;
-  readonly actor: Actor;
-  readonly nowMs: number;
+interface UserDeps {
+  readonly ids: Ids;
+  readonly quotas: Quotas;
+}
+
+/** The people of directories. */
+export function createUserCollection(deps: UserDeps): Collection<ScimUserRow> {
+  const find = async (tx: Tx, providerUid: string, id: string) => {
+    const uid = uidOf(providerUid, id);
+    return uid === undefined ? undefined : tx.table(scimUserKind).find(uid);
+  };
+  const target = { find, type: userType };
+  return {
+    ...target,
+    list: listUsers,
+    create: (write, resource) => write((tx, context) => createUser(tx, resource, context, deps)),
+    change: (write, { id, ifMatch }, change) =>
+      noteRejected(write, async (tx, context) => {
+        const before = await requireTarget(target, tx, context.providerUid, { id, ifMatch });
+        return change.by === "replacement"
+          ? replaceUser(tx, before, change.resource, context)
+          : changeUser(tx, before, applyPatch(toResource(before), change.operations, userType), context);
+      }),
+    delete: (write, { id, ifMatch }) =>
+      noteRejected(write, async (tx, context) => {
+        await deleteUser(tx, await requireTarget(target, tx, context.providerUid, { id, ifMatch }), context);
+      }),
+    show: async (_tx, row) => toResource(row),
+  };
+}
+
+// Runs a unit of work. Where it would leave an organisation without an owner, that is noted.
+async function noteRejected<T>(write: Write, unit: (tx: Tx, context: ChangeContext) => Promise<T>): Promise<T> {
+  try {
+    return await write(unit);
+  } catch (error) {
+    if (error instanceof LastOwnerError) await write((tx, context) => noteRejection(tx, error.row, context));
+    throw error;
+  }
 }
 
 /** A change that would leave an organisation without an active owner. */
-export class LastOwnerError extends ScimError {
+class LastOwnerError extends ScimError {
   readonly row: ScimUserRow;
 
   constructor(row: ScimUserRow) {
@@ -34,24 +72,17 @@ export class LastOwnerError extends ScimError {
 const LAST_OWNER =
   "the person is the last owner of an organisation that may sign in: bind the role owner to somebody else there first, then send this again";
 
-/** @throws ScimError 404 */
-export async function findUser(tx: Tx, providerUid: string, id: string): Promise<ScimUserRow> {
-  const row = /^[0-9a-f]{16}$/.test(id) ? await tx.table(scimUserKind).find(`${providerUid}/${id}`) : undefined;
-  if (row === undefined) throw new ScimError(404, `there is no person with the id ${id}`);
-  return row;
-}
-
 /**
  * Creates a person. One that the directory has deleted, by its external id, comes back with its uid and with the identity that it
  * is linked with.
  *
  * @throws ScimError 409 where there is a person with this user name or external id; ApiError RESOURCE_EXHAUSTED
  */
-export async function createUser(
+async function createUser(
   tx: Tx,
   resource: Resource,
-  { providerUid, actor, nowMs }: UserContext,
-  { ids, quotas }: { readonly ids: Ids; readonly quotas: Quotas },
+  { providerUid, actor, nowMs }: ChangeContext,
+  { ids, quotas }: UserDeps,
 ): Promise<ScimUserRow> {
   const users = tx.table(scimUserKind);
   const values = toValues({ active: true, ...resource }, true);
@@ -82,12 +113,7 @@ export async function createUser(
  *
  * @throws ScimError 409, 412
  */
-export function replaceUser(
-  tx: Tx,
-  before: ScimUserRow,
-  resource: Resource,
-  context: UserContext,
-): Promise<ScimUserRow> {
+function replaceUser(tx: Tx, before: ScimUserRow, resource: Resource, context: ChangeContext): Promise<ScimUserRow> {
   const { active, externalId, identityUid } = before;
   const kept = { active, ...(identityUid !== null && { externalId }) };
   return changeUser(tx, before, { ...kept, ...resource }, context);
@@ -99,11 +125,11 @@ export function replaceUser(
  * @throws ScimError 409 where another person has the user name or the external id, the external id of somebody who has signed in
  * would change, or {@link LastOwnerError}
  */
-export async function changeUser(
+async function changeUser(
   tx: Tx,
   before: ScimUserRow,
   resource: Resource,
-  { actor, nowMs }: UserContext,
+  { actor, nowMs }: ChangeContext,
 ): Promise<ScimUserRow> {
   const users = tx.table(scimUserKind);
   const values = toValues(resource, before.active);
@@ -138,7 +164,7 @@ async function forgetRejection(tx: Tx, row: ScimUserRow): Promise<ScimUserRow> {
  *
  * @throws LastOwnerError
  */
-export async function deleteUser(tx: Tx, row: ScimUserRow, { actor, nowMs }: UserContext): Promise<void> {
+async function deleteUser(tx: Tx, row: ScimUserRow, { actor, nowMs }: ChangeContext): Promise<void> {
   const users = tx.table(scimUserKind);
   await applyActive(tx, row, false, nowMs);
   await users.delete(row.uid);
@@ -152,7 +178,7 @@ export async function deleteUser(tx: Tx, row: ScimUserRow, { actor, nowMs }: Use
 /**
  * Notes that a change was rejected by {@link LastOwnerError}: once, however often the directory sends it.
  */
-export async function noteRejection(tx: Tx, { uid }: ScimUserRow, { actor, nowMs }: UserContext): Promise<void> {
+async function noteRejection(tx: Tx, { uid }: ScimUserRow, { actor, nowMs }: ChangeContext): Promise<void> {
   const users = tx.table(scimUserKind);
   const row = await users.find(uid);
   if (row === undefined || row.rejectTimeMs !== null) return;
@@ -183,21 +209,4 @@ async function requireUnique(tx: Tx, providerUid: string, values: UserValues, be
   if (before !== undefined && (await users.findFormer(providerUid, externalId)) !== undefined) {
     throw new ScimError(409, "externalId: a deleted person has it: create a person with it instead", "uniqueness");
   }
-}
-
-/**
- * Makes sure that the version of a person is one that the request names (RFC 7644, section 3.14).
- *
- * @param ifMatch the value of the header field; undefined where there is none
- * @throws ScimError 412
- */
-export function requireVersion(row: ScimUserRow, ifMatch: string | undefined): void {
-  if (ifMatch === undefined || matchesVersion(row, ifMatch)) return;
-  throw new ScimError(412, `the person has changed: its version is ${versionOf(row)}`);
-}
-
-/** Whether a header field with versions names that of a person. They are weak, and compared as such (RFC 9110, section 8.8.3.2). */
-export function matchesVersion(row: ScimUserRow, field: string): boolean {
-  const own = versionOf(row).slice(2);
-  return field.split(",").some((one) => ["*", own].includes(one.trim().replace(/^W\//, "")));
 }

@@ -53,6 +53,8 @@ const checks: Readonly<Record<string, string | undefined>> = {
   "iam/identity-providers/identity-provider-v2beta1.ts": "all rights of an owner",
   // What people do without an API token, or on the host.
   "iam/people/accept-invite.ts": undefined,
+  "iam/people/directory-person.ts": undefined,
+  "iam/identities/deactivation.ts": undefined,
   "iam/people/sign-in.ts": undefined,
   "iam/people/pending-bindings.ts": "whose token must not be limited",
   "iam/role-bindings/create-binding.ts": "all that the role grants",

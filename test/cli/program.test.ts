@@ -22,7 +22,20 @@ describe("the commands", () => {
       "registry",
       "demo",
     ];
-    const all = [...host, "auth", "iam", "whoami", "members", "can", "find", "access", "events", "api", "completion"];
+    const all = [
+      ...host,
+      "auth",
+      "iam",
+      "whoami",
+      "members",
+      "can",
+      "find",
+      "access",
+      "scim",
+      "events",
+      "api",
+      "completion",
+    ];
     for (const first of [undefined, "--help", "help", "completion", "api", "destroy"])
       assert.deepEqual(await names(first), all);
   });

@@ -14,7 +14,7 @@ import {
 } from "../../src/events/cloud-event.js";
 import { bindIdentity, unbindIdentity, verifyGroup } from "../../src/iam/operator/operate.js";
 import { createOperatorRole } from "../../src/iam/operator/roles.js";
-import { REGISTRY_PUSH } from "../../src/kernel/audit-body.js";
+import { REGISTRY_PUSH, SENT_TYPES } from "../../src/kernel/audit-body.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { groupKind } from "../../src/store/iam/groups.js";
@@ -33,8 +33,8 @@ const events = createCloudEvents({
   formatId: (id) => id.toString(16).padStart(32, "0"),
 });
 
-test("the types that can be emitted are the published ones, and pushes", () => {
-  assert.deepEqual(listEventTypes(methods), [...publishedTypes, REGISTRY_PUSH].sort());
+test("the types that can be emitted are the published ones, pushes, and those of directories", () => {
+  assert.deepEqual(listEventTypes(methods), [...publishedTypes, REGISTRY_PUSH, ...SENT_TYPES].sort());
   for (const own of ["arbor.quota.set.v1", "dev.arbor.bindings.binding.accepted.v1"])
     assert.equal(events.isEvent({ type: own }), false);
   const internal = "dev.chainguard.api.iam.identity.metadata.updated.v1";
@@ -48,7 +48,7 @@ test("docs/events.md lists each of them", () => {
     const [, before = "", names = "", after = ""] = /^(.*)\{(.*)\}(.*)$/.exec(text) ?? [undefined, text];
     return names.split(",").map((name) => before + name + after);
   });
-  const full = listed.map((type) => (type.startsWith("dev.") ? type : `dev.chainguard.api.${type}`));
+  const full = listed.map((type) => (/^(?:dev|arbor)\./.test(type) ? type : `dev.chainguard.api.${type}`));
   assert.deepEqual(full.sort(), listEventTypes(methods));
 });
 

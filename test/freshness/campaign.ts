@@ -91,7 +91,6 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
   let total = 0;
   let turns = 0;
   let ownerToken = await signToken(owner);
-  const directory = await createDirectory();
 
   async function signToken(identity: string): Promise<string> {
     const issueDate = await store.read((tx) => readIssueDate(tx, identity, clock()));
@@ -149,6 +148,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     return [urlOf(writing), urlOf(reading)];
   }
   const urlOf = (index: number) => servers[index]?.url ?? "";
+  const directory = await createDirectory();
 
   function note(change: Change, isFresh: boolean): void {
     total++;

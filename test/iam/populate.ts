@@ -12,14 +12,23 @@ import { identityKind } from "../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
-import { buildDisplayNameKey, scimGroupKind } from "../../src/store/iam/scim-groups.js";
-import { buildUserNameKey, scimUserKind } from "../../src/store/iam/scim-users.js";
+import { scimGroupKind } from "../../src/store/iam/scim-groups.js";
+import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { subscriptionKind } from "../../src/store/iam/subscriptions.js";
 import { overlayBindingKind } from "../../src/store/registry/overlay-bindings.js";
 import { overlayKind } from "../../src/store/registry/overlays.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { createAdvisory, createRepo, createTag } from "../contract/registry-things.js";
-import { bindingRow, groupRow, identityRow, overlayBindingRow, overlayRow, roleRow } from "../support/rows.js";
+import {
+  bindingRow,
+  groupRow,
+  identityRow,
+  overlayBindingRow,
+  overlayRow,
+  roleRow,
+  scimGroupRow,
+  scimUserRow,
+} from "../support/rows.js";
 
 /** The uids of one of every kind, all of one group. */
 export interface Placed {
@@ -111,21 +120,10 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     createTimeMs: timeMs,
   });
   const scimUser = newUid(identityProvider);
-  await tx.table(scimUserKind).insert({
-    uid: scimUser,
-    providerUid: identityProvider,
-    ...{ userName: text, userNameKey: buildUserNameKey(text), externalId: text, displayName: text, active: true },
-    ...{ attributes: { nickName: text }, identityUid: null, revision: 1, rejectTimeMs: timeMs },
-    ...times,
-  });
+  const person = { userName: text, externalId: text, displayName: text, attributes: { nickName: text } };
+  await tx.table(scimUserKind).insert(scimUserRow(scimUser, { ...person, rejectTimeMs: timeMs, ...times }));
   const scimGroup = newUid(identityProvider);
-  await tx.table(scimGroupKind).insert({
-    uid: scimGroup,
-    providerUid: identityProvider,
-    ...{ displayName: text, displayNameKey: buildDisplayNameKey(text), externalId: text, mappedId: text },
-    ...{ attributes: {}, memberSet: 1, revision: 1 },
-    ...times,
-  });
+  await tx.table(scimGroupKind).insert(scimGroupRow(scimGroup, { displayName: text, externalId: text, ...times }));
   await tx.scimMembers.add({ groupUid: scimGroup, memberSet: 1, userUid: scimUser });
   await tx.scimWork.add(identityProvider, "group", scimGroup);
   await tx.table(accountAssociationKind).insert({

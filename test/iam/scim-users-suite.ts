@@ -6,9 +6,9 @@ import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
-import { buildUserNameKey, type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
+import { type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
 import { restAs } from "../contract/rest.js";
-import { identityRow } from "../support/rows.js";
+import { identityRow, scimUserRow } from "../support/rows.js";
 import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -50,11 +50,8 @@ export function scimUsersSuite(name: string): void {
     }
 
     async function insertUser(providerUid: string, userName: string, values: Partial<ScimUserRow> = {}) {
-      const row: ScimUserRow = {
-        ...{ uid: randomIds.newUid(providerUid), providerUid, userName, userNameKey: buildUserNameKey(userName) },
-        ...{ externalId: "", displayName: "", active: true, attributes: { nickName: "SECRET" }, identityUid: null },
-        ...{ revision: 1, rejectTimeMs: null, createTimeMs: 1_000, updateTimeMs: 2_000, ...values },
-      };
+      const secret = { attributes: { nickName: "SECRET" }, updateTimeMs: 2_000 };
+      const row = scimUserRow(randomIds.newUid(providerUid), { userName, ...secret, ...values });
       await world.write((tx) => tx.table(scimUserKind).insert(row));
       return row;
     }
@@ -154,11 +151,8 @@ export function scimUsersSuite(name: string): void {
       await world.write(async (tx) => {
         for (let i = 0; i < 1_005; i++) {
           const userName = `p${i}@ours.example`;
-          await tx.table(scimUserKind).insert({
-            ...{ uid: randomIds.newUid(crowd), providerUid: crowd, userName, userNameKey: userName, externalId: "" },
-            ...{ displayName: "", active: i % 2 === 0, attributes: {}, identityUid: null, revision: 1 },
-            ...{ rejectTimeMs: null, createTimeMs: 1, updateTimeMs: 1 },
-          });
+          const row = scimUserRow(randomIds.newUid(crowd), { userName, active: i % 2 === 0 });
+          await tx.table(scimUserKind).insert(row);
         }
       });
       const read = async (query: string) => {
@@ -221,11 +215,7 @@ export function scimUsersSuite(name: string): void {
         const known = people.filter((_, i) => i % 100 !== 99);
         await world.write(async (tx) => {
           for (const identityUid of known) {
-            await tx.table(scimUserKind).insert({
-              ...{ uid: randomIds.newUid(own), providerUid: own, userName: identityUid, userNameKey: identityUid },
-              ...{ externalId: "", displayName: "", active: true, attributes: {}, identityUid, revision: 1 },
-              ...{ rejectTimeMs: null, createTimeMs: 1, updateTimeMs: 1 },
-            });
+            await tx.table(scimUserKind).insert(scimUserRow(randomIds.newUid(own), { identityUid }));
           }
         });
         const strangers = people.filter((uid) => !known.includes(uid));

@@ -21,7 +21,7 @@ import { insertBinding } from "../../src/iam/role-bindings/create-binding.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { timestampOf } from "../../src/kernel/time.js";
 import { identityKind } from "../../src/store/iam/identities.js";
-import { isLiveAt, roleBindingKind } from "../../src/store/iam/role-bindings.js";
+import { hasNotEnded, roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { OLDEST_VERSION, VERSION } from "../../src/store/version.js";
 import { type RawClient, rawClients, requestOf } from "../contract/iam-clients.js";
 import { restAs } from "../contract/rest.js";
@@ -151,9 +151,9 @@ describe("a role binding that ends", () => {
 
   it("control: without the sweep a step back would revive it", async (t) => {
     const row = bindingRow(randomIds.newUid(world.root), person(), viewer, { endTimeMs: nowMs() + HOUR_MS });
-    assert.equal(isLiveAt(row, nowMs()), true);
+    assert.equal(hasNotEnded(row, nowMs()), true);
     elapse(t, 1.1);
-    assert.equal(isLiveAt(row, nowMs()), false);
+    assert.equal(hasNotEnded(row, nowMs()), false);
   });
 
   it("gives way to a new one, also where several are created at once", async () => {

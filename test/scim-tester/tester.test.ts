@@ -1,12 +1,12 @@
 // Runs scim2-tester, a suite of others, against the endpoint. `npm run test:scim` installs it and runs this on both databases.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { startDirectory, type World } from "../scim/world.js";
+import { spawn } from "../support/child-process.js";
 import { PROJECT } from "../support/project.js";
 
 const python = process.env.TEST_ARBOR_SCIM_PYTHON ?? "python3";
@@ -25,6 +25,7 @@ async function check(url: string, token: string): Promise<readonly Check[]> {
     stdio: ["ignore", "pipe", "inherit"],
     timeout: 240_000,
   });
+  assert.ok(child.stdout);
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const lines = (await text(child.stdout)).split("\n").filter(Boolean);
   assert.equal(await exited, 0);

@@ -1,6 +1,7 @@
 // The endpoint of directories over HTTP. Run on both databases.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { createCloudEvents } from "../../src/events/cloud-event.js";
 import { setIdentityActive } from "../../src/iam/identities/deactivation.js";
 import { linkPerson } from "../../src/iam/people/directory-person.js";
 import { identityKind } from "../../src/store/iam/identities.js";
@@ -427,6 +428,28 @@ export function endpointSuite(name: string): void {
         const everywhere = await one.send("POST", "/.search", { filter: 'userName eq "bob"' });
         assert.deepEqual(namesOf(everywhere.json), ["bob"]);
       });
+    });
+
+    it("what directories change is sent as events", async () => {
+      const { id } = await create({ displayName: "Told" });
+      await world.send("DELETE", `/Users/${id}`);
+      const uid = `${world.provider}/${id}`;
+      const events = createCloudEvents({ methods: [], baseUrl: world.harness.url, registryHost: "", formatId: String });
+      const rows = await auditOf(uid);
+      const bodies = await world.harness.app.installation.store.read((tx) => tx.audit.readBodies(rows));
+      const [created, deleted] = rows.map((row) => {
+        assert.ok(events.matches(row, world.group));
+        const event = events.build(row, bodies.get(row.id));
+        assert.ok(typeof event === "object", String(event));
+        return event;
+      });
+      assert.deepEqual(
+        [created?.type, created?.subject, created?.group, created?.identityProvider, created?.actor],
+        ["arbor.scim.user.created.v1", uid, world.group, world.provider, world.provider],
+      );
+      const { body } = JSON.parse(created?.data ?? "{}");
+      assert.deepEqual([body.uid, body.displayName, body.active], [uid, "Told", true]);
+      assert.equal(deleted?.type, "arbor.scim.user.deleted.v1");
     });
 
     it("what directories do is recorded with the provider as the actor, and without the token", async () => {

@@ -1,5 +1,5 @@
-// Bindings that have ended grant nothing: every statement that reads role bindings leaves them out, or stands below with the
-// reason why it does not.
+// Bindings that have ended, or that their directory grants no more, give no rights: every statement that reads role bindings leaves
+// them out, or stands below with the reason why it does not.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";

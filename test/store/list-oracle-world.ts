@@ -14,7 +14,16 @@ import type { Store } from "../../src/store/store.js";
 import { schema as tables } from "../../src/store/tables/schema-sqlite.js";
 import type { Tx } from "../../src/store/transaction.js";
 import type { Random } from "../support/openapi/random.js";
-import { bindingRow, groupRow, identityRow, overlayBindingRow, overlayRow, roleRow } from "../support/rows.js";
+import {
+  bindingRow,
+  groupRow,
+  identityRow,
+  overlayBindingRow,
+  overlayRow,
+  roleRow,
+  scimGroupRow,
+  scimUserRow,
+} from "../support/rows.js";
 import { repoRow, tagRow } from "./registry-suite.js";
 import { tableOf } from "./table-of.js";
 
@@ -34,6 +43,8 @@ export const kindNames = [
   "subscriptions",
   "overlays",
   "overlayBindings",
+  "scimUsers",
+  "scimGroups",
 ] as const;
 export type KindName = (typeof kindNames)[number];
 
@@ -45,6 +56,8 @@ const parentKinds: Partial<Record<KindName, KindName>> = {
   tags: "repos",
   overlayBindings: "repos",
   groupMappings: "identityProviders",
+  scimUsers: "identityProviders",
+  scimGroups: "identityProviders",
 };
 const parentKind = (kind: KindName): KindName => parentKinds[kind] ?? "groups";
 const usualSorts = ["uid", "name", "created_at", "updated_at"];
@@ -56,6 +69,8 @@ const sorts: Partial<Record<KindName, readonly string[]>> = {
   advisories: ["uid", "created_at", "updated_at"],
   tags: ["uid", "name", "updated_at"],
   overlayBindings: ["uid", "created_at", "updated_at"],
+  scimUsers: ["uid"],
+  scimGroups: ["uid"],
 };
 const withoutName: readonly KindName[] = [
   "roleBindings",
@@ -64,6 +79,8 @@ const withoutName: readonly KindName[] = [
   "advisories",
   "subscriptions",
   "overlayBindings",
+  "scimUsers",
+  "scimGroups",
 ];
 /** Columns with few values that lists are filtered by. Those of advisories and `updatedSince` have filters of their own. */
 const filtered: Readonly<Partial<Record<KindName, readonly string[]>>> = {
@@ -80,6 +97,8 @@ const filtered: Readonly<Partial<Record<KindName, readonly string[]>>> = {
   advisories: ["artifactNames", "componentNames", "aliases", "artifactTypes", "latestEventType", "query"],
   subscriptions: ["sink"],
   overlayBindings: ["overlayUid"],
+  scimUsers: ["active", "linked", "displayName"],
+  scimGroups: ["displayName"],
 };
 /** Bindings that end do so later than this test runs. */
 const FAR_MS = 9_000_000_000_000;
@@ -213,6 +232,7 @@ export class OracleWorld {
     const row = this.#pick(kind);
     if (name === "updatedSince") return { updatedSince: row.updateTimeMs as number };
     if (name === "endsAfter") return { endsAfter: FAR_MS + 1 };
+    if (name === "active" || name === "linked") return { [name]: random.int(2) };
     if (name === "query") return { query: random.pick(["%art%", "%alias-1%", "%t-0%", "%nowhere%"]) };
     if (kind !== "advisories") return { [name]: row[name] as string | number };
     const value = row[advisoryColumns[name] ?? ""];
@@ -224,6 +244,8 @@ export class OracleWorld {
   passes(kind: KindName, row: Row, name: string, value: string | number): boolean {
     if (name === "updatedSince") return (row.updateTimeMs as number) >= (value as number);
     if (name === "endsAfter") return row.endTimeMs !== null && (row.endTimeMs as number) > (value as number);
+    if (name === "active") return row.active === (value === 1);
+    if (name === "linked") return (row.identityUid !== null) === (value === 1);
     if (name === "query") return String(row.searched).includes(String(value).slice(1, -1));
     if (kind !== "advisories") return row[name] === value;
     const found = row[advisoryColumns[name] ?? ""];
@@ -341,6 +363,13 @@ export class OracleWorld {
         const times = { createTimeMs, updateTimeMs };
         return overlayBindingRow(uid, this.#pick("overlays").uid, { tags: [unique], ...times }) as Row;
       }
+      case "scimUsers":
+        return scimUserRow(uid, {
+          ...{ userName: unique, userNameKey: unique, displayName: name, active: random.chance(0.5) },
+          ...{ identityUid: random.chance(0.5) ? unique + uid : null, createTimeMs, updateTimeMs },
+        }) as Row;
+      case "scimGroups":
+        return scimGroupRow(uid, { displayName: name, externalId: unique, createTimeMs, updateTimeMs }) as Row;
     }
   }
 

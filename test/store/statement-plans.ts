@@ -9,6 +9,8 @@ import { groupKind } from "../../src/store/iam/groups.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { roleKind } from "../../src/store/iam/roles.js";
+import { scimGroupKind } from "../../src/store/iam/scim-groups.js";
+import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { definedFamilies, definedStatements } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import { createRandom } from "../support/openapi/random.js";
@@ -51,6 +53,8 @@ export async function useFamilies(store: Store): Promise<void> {
     await tx.table(advisoryKind).listEvents([ROOT]);
     for (const table of [tx.table(groupKind), tx.table(identityKind), tx.table(roleKind)])
       await table.findChildrenNamed(ROOT, "name", 1);
+    for (const by of ["uid", "userNameKey", "updateTimeMs"] as const)
+      for (const descending of [true, false]) await tx.table(scimUserKind).findPage(ROOT, { by, descending }, 0, 1);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
     await tx.auditEvents.findByIds([1]);
     await tx.audit.readBodies([{ id: 1, bodyBytes: 1 }]);
@@ -61,6 +65,9 @@ export async function useFamilies(store: Store): Promise<void> {
       }
     for (const roots of [[ROOT], [ROOT, ROOT]])
       await tx.nameWords.find({ roots, kind: groupKind, prefix: "a", after: undefined, limit: 1 });
+    await tx.table(scimGroupKind).findAfter(ROOT, "", 1);
+    await tx.table(scimGroupKind).findByDisplayName(ROOT, "a", "", 1);
+    await tx.table(scimGroupKind).findByMappedId(ROOT, "a", "", 1);
     for (const is of [true, false]) {
       await tx.table(groupInviteKind).findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);

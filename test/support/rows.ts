@@ -6,6 +6,8 @@ import type { GroupRow } from "../../src/store/iam/groups.js";
 import type { IdentityRow } from "../../src/store/iam/identities.js";
 import type { RoleBindingRow } from "../../src/store/iam/role-bindings.js";
 import type { RoleRow } from "../../src/store/iam/roles.js";
+import { buildDisplayNameKey, buildMappedId, type ScimGroupRow } from "../../src/store/iam/scim-groups.js";
+import { buildUserNameKey, type ScimUserRow } from "../../src/store/iam/scim-users.js";
 import type { OverlayBindingRow } from "../../src/store/registry/overlay-bindings.js";
 import type { OverlayRow } from "../../src/store/registry/overlays.js";
 
@@ -117,5 +119,25 @@ export function overlayBindingRow(
     ...{ selectorKind: TagSelector_Kind.EXACT, tags: ["latest"], variantType: 0 },
     ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
     ...values,
+  };
+}
+
+/** A person whom the directory of the provider above has sent. */
+export function scimUserRow(uid: string, values: Partial<ScimUserRow> = {}): ScimUserRow {
+  const userName = values.userName ?? uid;
+  return {
+    ...{ uid, providerUid: parentOf(uid) ?? "", userName, userNameKey: buildUserNameKey(userName), externalId: "" },
+    ...{ displayName: "", active: true, attributes: {}, identityUid: null, revision: 1, rejectTimeMs: null },
+    ...{ createTimeMs: 1_000, updateTimeMs: 1_000, ...values },
+  };
+}
+
+/** A group that the directory of the provider above has sent. */
+export function scimGroupRow(uid: string, values: Partial<ScimGroupRow> = {}): ScimGroupRow {
+  const { displayName = uid, externalId = "" } = values;
+  return {
+    ...{ uid, providerUid: parentOf(uid) ?? "", displayName, displayNameKey: buildDisplayNameKey(displayName) },
+    ...{ externalId, mappedId: buildMappedId({ uid, externalId }), attributes: {}, memberSet: 1, revision: 1 },
+    ...{ createTimeMs: 1_000, updateTimeMs: 1_000, ...values },
   };
 }

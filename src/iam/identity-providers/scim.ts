@@ -178,7 +178,7 @@ function requireEtag(scim: ScimState, etag: string): void {
 
 // A directory may remove a person by mistake, so owners must be left whom it does not manage.
 async function requireTwoOwners(row: IdentityProviderRow, { tx }: UnaryCall): Promise<void> {
-  if ((await tx.table(roleBindingKind).countManualHolders(rootOf(row.uid), owner)) >= 2) return;
+  if ((await tx.table(roleBindingKind).countHolders(rootOf(row.uid), owner)) >= 2) return;
   const rule = "enabling SCIM needs at least two owners of the root group whom no directory manages";
   throw failedPrecondition("OWNERS_REQUIRED", rule);
 }

@@ -53,9 +53,7 @@ const bindingsAt = statementFamily<number, Record<string, string | number>, Bind
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(
-      and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t.roleBindings)),
-    );
+    .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t)));
 });
 
 // The bindings of an identity below a group, in the order of groups and roles.
@@ -73,7 +71,7 @@ const bindingsBelow = statement<
         eq(identityUid, value("identityUid")),
         sql`(${groupUid}, ${roleUid}) > ${position}`,
         lt(groupUid, value("end")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .orderBy(asc(groupUid), asc(roleUid))
@@ -92,7 +90,7 @@ const joinedBelow = statement<Now & { identityUid: string; groupUid: string; end
         sql`${groupUid} >= ${value("groupUid")}`,
         lt(groupUid, value("end")),
         or(eq(automatic, true), eq(accepted, true)),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .limit(rowLimit(1));
@@ -108,13 +106,7 @@ const bindingsOfGroup = statement<
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
-    .where(
-      and(
-        buildEquals(t.roleBindings, "groupUid"),
-        sql`(${identityUid}, ${roleUid}) > ${position}`,
-        isLive(t.roleBindings),
-      ),
-    )
+    .where(and(buildEquals(t.roleBindings, "groupUid"), sql`(${identityUid}, ${roleUid}) > ${position}`, isLive(t)))
     .orderBy(asc(identityUid), asc(roleUid))
     .limit(rowLimit("limit"));
 });
@@ -142,7 +134,7 @@ const hasJoined = (t: Tables, i: number): SQL => {
   const { uid, identityUid, groupUid, automatic, accepted } = t.roleBindings;
   return sql`(select ${uid} from ${t.roleBindings} where ${identityUid} = ${t.identities.uid}
     and ${groupUid} >= ${value(`top${i}`)} and ${groupUid} < ${value(`end${i}`)} and ${uid} < ${value("before")}
-    and (${eq(automatic, true)} or ${eq(accepted, true)}) and ${isLive(t.roleBindings)} limit 1) is not null`;
+    and (${eq(automatic, true)} or ${eq(accepted, true)}) and ${isLive(t)} limit 1) is not null`;
 };
 
 interface JoinedShape {

@@ -112,7 +112,7 @@ const grantsInRange = statement<GrantQuery & { root: string; uid: string }, Acce
       and(
         eq(t.roleBindings.identityUid, t.identities.uid),
         between(t.roleBindings.groupUid, sql.placeholder("root"), sql.placeholder("uid")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
@@ -131,11 +131,7 @@ const grantsAt = statementFamily<number, Record<string, string | number>, Access
     .leftJoin(t.revokedTokens, isToken(t))
     .leftJoin(
       t.roleBindings,
-      and(
-        eq(t.roleBindings.identityUid, t.identities.uid),
-        inArray(t.roleBindings.groupUid, groupUids),
-        isLive(t.roleBindings),
-      ),
+      and(eq(t.roleBindings.identityUid, t.identities.uid), inArray(t.roleBindings.groupUid, groupUids), isLive(t)),
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
     .where(isIdentity(t));
@@ -153,7 +149,7 @@ const acceptedGrants = statement<PageQuery, AccessRow & { uid: string | null }>(
         eq(identityUid, sql.placeholder("identity")),
         eq(pending, false),
         gt(uid, sql.placeholder("after")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .orderBy(asc(uid))

@@ -45,6 +45,8 @@ export interface HydratedBinding extends RoleBindingRow {
   readonly identityEmail: string | null;
   readonly identityRelationship: object | null;
   readonly identityDeleteTimeMs: number | null;
+  /** 1 where callers manage it or its directory still grants it, else 0. */
+  readonly isJustified: number;
 }
 
 /** The columns of a role binding that change after its creation. */
@@ -64,6 +66,7 @@ const join: Join = {
     identityEmail: t.identities.email,
     identityRelationship: t.identities.relationship,
     identityDeleteTimeMs: t.identities.deleteTimeMs,
+    isJustified: sql<number>`case when ${t.roleBindings.managedByUid} is null or ${isJustified(t)} then 1 else 0 end`,
   }),
   tables: (t) => [
     [t.groups, eq(t.groups.uid, t.roleBindings.groupUid)],
@@ -148,21 +151,50 @@ export type RoleBindingRow = KindRow<typeof declared>;
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * Whether a binding has not ended at the time `now`, a parameter that every statement with it takes: the time of the process,
- * when the statement runs. A binding that has ended grants nothing, and is there for nobody, until the sweep deletes it.
- * Statements that do without it are listed with their reasons in test/store/ended-bindings-suite.ts.
+ * Whether the directory that manages a binding still grants it: its identity is that of a member of a group, and a mapping of the
+ * provider gives the members of that group the role of the binding there. So whatever a directory takes away has no effect from
+ * one row on, however many bindings follow from it; src/scim/rights.ts deletes them afterwards.
+ *
+ * The queries begin with what few rows have, the mappings of a role at a group. They are values and not `exists`, for which
+ * PostgreSQL may choose to read whole tables.
  */
-export const isLive = ({ endTimeMs }: Tables["roleBindings"]): SQL =>
-  // No index is used for it: nearly all bindings are live.
-  sql`coalesce(${endTimeMs}, ${sql.raw(String(NEVER_MS))}) > ${value("now")}`;
+const isJustified = ({
+  groupMappings: x,
+  roleBindings: b,
+  scimGroups: g,
+  scimMembers: m,
+  scimUsers: u,
+}: Tables): SQL => {
+  const person = sql`(select ${u.uid} from ${u} where ${u.identityUid} = ${b.identityUid} and ${u.providerUid} = ${b.managedByUid})`;
+  const member = sql`(select 1 from ${m} where ${m.groupUid} = ${g.uid} and ${m.memberSet} = ${g.memberSet}
+    and ${m.userUid} = ${person} limit 1)`;
+  const group = sql`(select 1 from ${g} where ${g.providerUid} = ${x.providerUid} and ${g.mappedId} = ${x.externalGroupId}
+    and ${member} is not null limit 1)`;
+  return sql`(select 1 from ${x} where ${x.scope} = ${b.groupUid} and ${x.roleUid} = ${b.roleUid}
+    and ${x.providerUid} = ${b.managedByUid} and ${group} is not null limit 1) is not null`;
+};
 
-/** As {@link isLive}, of a row. */
-export function isLiveAt({ endTimeMs }: Pick<RoleBindingRow, "endTimeMs">, nowMs: number): boolean {
+/**
+ * Whether a binding counts at the time `now`, a parameter that every statement with it takes: the time of the process,
+ * when the statement runs. One that has ended, or that the directory which manages it grants no more, gives no rights, and is
+ * there for nobody, until it is deleted. Statements that do without it are listed with their reasons in
+ * test/store/ended-bindings-suite.ts.
+ */
+export const isLive = (t: Tables): SQL => {
+  const { endTimeMs, managedByUid } = t.roleBindings;
+  // No index is used for it: nearly all bindings are live.
+  return sql`coalesce(${endTimeMs}, ${sql.raw(String(NEVER_MS))}) > ${value("now")}
+    and (${managedByUid} is null or ${isJustified(t)})`;
+};
+
+/** Whether a binding has not ended. */
+export function hasNotEnded({ endTimeMs }: Pick<RoleBindingRow, "endTimeMs">, nowMs: number): boolean {
   return (endTimeMs ?? NEVER_MS) > nowMs;
 }
 
-/** Whether a binding never ends. Bindings that end make no owner. */
-const isPermanent = ({ endTimeMs }: Tables["roleBindings"]) => isNull(endTimeMs);
+/** Whether a binding can make an owner: it never ends, and callers manage it. */
+const makesOwner = ({ endTimeMs, managedByUid }: Tables["roleBindings"]) =>
+  and(isNull(endTimeMs), isNull(managedByUid));
 
 /** The time that {@link isLive} takes. */
 interface Now {
@@ -172,7 +204,29 @@ interface Now {
 /** A limit that no number of bindings reaches. */
 const NO_LIMIT = 2 ** 31 - 1;
 
-const same = selectRows("roleBindings", ["groupUid", "identityUid", "roleUid"]);
+// The one that callers manage.
+const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, RoleBindingRow>((q, t) =>
+  q
+    .select(ownColumns(t.roleBindings))
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "groupUid", "identityUid", "roleUid"), isNull(t.roleBindings.managedByUid))),
+);
+// A row of a uid, where the directory that manages it still grants it.
+const justified = statement<{ uid: string }, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "uid"), isJustified(t))),
+);
+// The bindings of an identity that a directory manages, whether it grants them or not.
+const managedOf = statement<Named<"identityUid"> & { providerUid: string; limit: number }, RoleBindingRow>((q, t) =>
+  q
+    .select(ownColumns(t.roleBindings))
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.managedByUid, value("providerUid"))))
+    .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
+    .limit(rowLimit("limit")),
+);
 const ofIdentity = selectSome("roleBindings", ["identityUid"]);
 const anyOfRole = selectAny("roleBindings", "roleUid");
 const anyOf = selectAny("roleBindings", "roleUid", "identityUid");
@@ -187,7 +241,7 @@ const grantsOfIdentity = statement<
   q
     .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid })
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "identityUid"), isLive(t.roleBindings)))
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isLive(t)))
     .limit(rowLimit("limit")),
 );
 
@@ -195,7 +249,7 @@ const ofRole = statement<Named<"roleUid"> & Now, RoleBindingRow>((q, t) =>
   q
     .select(ownColumns(t.roleBindings))
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "roleUid"), isLive(t.roleBindings)))
+    .where(and(buildEquals(t.roleBindings, "roleUid"), isLive(t)))
     .orderBy(asc(t.roleBindings.uid)),
 );
 
@@ -203,7 +257,7 @@ const grantedInGroup = statement<Named<"groupUid"> & Now, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "groupUid"), eq(t.roleBindings.automatic, false), isLive(t.roleBindings)))
+    .where(and(buildEquals(t.roleBindings, "groupUid"), eq(t.roleBindings.automatic, false), isLive(t)))
     .limit(rowLimit(1)),
 );
 
@@ -234,7 +288,7 @@ const ended = statementFamily<"all" | "group", Partial<Named<"groupUid">> & Now 
 const members = statement<Now & { rootUid: string; after: string; limit: number }, { uid: string }>((q, t) => {
   const [b, i] = [t.roleBindings, t.identities];
   const bound = sql`select ${b.identityUid} as uid from ${b}
-    where ${b.rootUid} = ${value("rootUid")} and ${b.identityUid} > ${value("after")} and ${isLive(b)}`;
+    where ${b.rootUid} = ${value("rootUid")} and ${b.identityUid} > ${value("after")} and ${isLive(t)}`;
   const root = value("rootUid");
   const own = sql`select ${i.uid} as uid from ${i}
     where ${i.uid} > ${root} || '/' and ${i.uid} < ${root} || '0' and ${i.uid} > ${value("after")}`;
@@ -254,13 +308,7 @@ const grantsWithin = statement<
     .select({ groupUid: t.roleBindings.groupUid, roleUid: t.roleBindings.roleUid, roleName: t.roles.name })
     .from(t.roleBindings)
     .innerJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
-    .where(
-      and(
-        buildEquals(t.roleBindings, "identityUid"),
-        eq(t.roleBindings.rootUid, value("rootUid")),
-        isLive(t.roleBindings),
-      ),
-    )
+    .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.rootUid, value("rootUid")), isLive(t)))
     .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
     .limit(rowLimit("limit")),
 );
@@ -285,7 +333,7 @@ const holdersAt = statement<Named<"groupUid" | "roleUid"> & Now & { limit: numbe
   q
     .select({ uid: t.roleBindings.identityUid })
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "groupUid", "roleUid"), isLive(t.roleBindings)))
+    .where(and(buildEquals(t.roleBindings, "groupUid", "roleUid"), isLive(t)))
     .orderBy(asc(t.roleBindings.identityUid))
     .limit(rowLimit("limit")),
 );
@@ -305,7 +353,7 @@ const byPending = statement<
         buildEquals(t.roleBindings, "identityUid", "pending"),
         gt(t.roleBindings.uid, value("after")),
         lt(t.roleBindings.uid, value("end")),
-        isLive(t.roleBindings),
+        isLive(t),
       ),
     )
     .orderBy(asc(t.roleBindings.uid))
@@ -317,7 +365,7 @@ const countPending = statement<Named<"identityUid"> & Now & { pending: boolean }
   q
     .select({ total: toNumber(sql`count(*)`) })
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "identityUid", "pending"), isLive(t.roleBindings))),
+    .where(and(buildEquals(t.roleBindings, "identityUid", "pending"), isLive(t))),
 );
 
 // The root groups in whose subtrees bindings of an identity are pending. Seeks in the index from one root to the
@@ -325,7 +373,7 @@ const countPending = statement<Named<"identityUid"> & Now & { pending: boolean }
 const pendingRoots = statement<Named<"identityUid"> & Now & { limit: number }, { root: string }>((q, t) => {
   const b = t.roleBindings;
   const next = (after?: SQL) => {
-    const pending = and(eq(b.identityUid, value("identityUid")), eq(b.pending, true), isLive(b), after);
+    const pending = and(eq(b.identityUid, value("identityUid")), eq(b.pending, true), isLive(t), after);
     return sql`(select substr(${b.uid}, 1, 40) from ${b} where ${pending} order by ${b.uid} limit 1)`;
   };
   return q.select({ root: sql<string>`roots.root`.as("root") }).from(
@@ -343,7 +391,7 @@ const rolesOfIdentity = statement<Named<"identityUid"> & Now, Pick<RoleRow, "uid
   const bound = q
     .select({ uid: t.roleBindings.roleUid })
     .from(t.roleBindings)
-    .where(and(buildEquals(t.roleBindings, "identityUid"), isLive(t.roleBindings)));
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isLive(t)));
   return q
     .select({ uid: t.roles.uid, capabilities: t.roles.capabilities })
     .from(t.roles)
@@ -360,13 +408,7 @@ const ofIdentityOutside = statement<Named<"identityUid" | "groupUid"> & Now, obj
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
-    .where(
-      and(
-        buildEquals(t.roleBindings, "identityUid"),
-        isOutside(t.roleBindings.groupUid, "groupUid"),
-        isLive(t.roleBindings),
-      ),
-    )
+    .where(and(buildEquals(t.roleBindings, "identityUid"), isOutside(t.roleBindings.groupUid, "groupUid"), isLive(t)))
     .limit(rowLimit(1)),
 );
 
@@ -394,35 +436,24 @@ const isHolder = (identities: Tables["identities"], groupUid: SQLWrapper) =>
     ),
   );
 
-// Two bindings of existing identities to the role at the group that never end and meet a further condition.
-const selectHolders = <P extends object>(isCounted: (tables: Tables) => SQL | undefined) =>
-  statement<Named<"groupUid" | "roleUid"> & P, object>((q, t) =>
-    q
-      .select({ uid: t.roleBindings.uid })
-      .from(t.roleBindings)
-      .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
-      .where(
-        and(
-          buildEquals(t.roleBindings, "groupUid", "roleUid"),
-          isPermanent(t.roleBindings),
-          isHolder(t.identities, sql`${value("groupUid")}`),
-          isCounted(t),
-        ),
-      )
-      .limit(rowLimit(2)),
-  );
-
-const isNot = (column: SQLWrapper, name: string) => or(isNull(column), ne(column, value(name)));
-
-// Without the people of a provider, and without the bindings that its directory manages.
-const holders = selectHolders<{ except: string }>(({ identities, roleBindings }) =>
-  and(isNot(identities.providerUid, "except"), isNot(roleBindings.managedByUid, "except")),
+// Two bindings of existing identities to the role at the group that make owners, without the people of a provider.
+const holders = statement<Named<"groupUid" | "roleUid"> & { except: string }, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .innerJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
+    .where(
+      and(
+        buildEquals(t.roleBindings, "groupUid", "roleUid"),
+        makesOwner(t.roleBindings),
+        isHolder(t.identities, sql`${value("groupUid")}`),
+        or(isNull(t.identities.providerUid), ne(t.identities.providerUid, value("except"))),
+      ),
+    )
+    .limit(rowLimit(2)),
 );
 
-// Only bindings that callers manage.
-const manualHolders = selectHolders(({ roleBindings }) => isNull(roleBindings.managedByUid));
-
-// A root group at which the identity has the role for ever and no other identity holds it so. It jumps from each organisation in which
+// A root group at which the identity has the role by a binding that makes an owner, and no other identity has it so. It jumps from each organisation in which
 // the identity has bindings to the next, so that the cost does not depend on the number of bindings.
 const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((q, t) => {
   const b = t.roleBindings;
@@ -434,7 +465,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
   const own = q
     .select({ uid: b.uid })
     .from(b)
-    .where(and(buildEquals(b, "identityUid", "roleUid"), eq(b.groupUid, root), isPermanent(b)));
+    .where(and(buildEquals(b, "identityUid", "roleUid"), eq(b.groupUid, root), makesOwner(b)));
   const other = q
     .select({ uid: b.uid })
     .from(b)
@@ -444,7 +475,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
         eq(b.groupUid, root),
         buildEquals(b, "roleUid"),
         ne(b.identityUid, value("identityUid")),
-        isPermanent(b),
+        makesOwner(b),
         isHolder(t.identities, root),
       ),
     );
@@ -461,7 +492,7 @@ const soleRoot = statement<Named<"identityUid" | "roleUid">, { root: string }>((
     .limit(rowLimit(1));
 });
 
-// A binding of the identity to the role at a root group that never ends.
+// A binding of the identity to the role at a root group that makes an owner.
 const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
@@ -470,7 +501,7 @@ const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
       and(
         buildEquals(t.roleBindings, "identityUid", "roleUid"),
         eq(t.roleBindings.groupUid, t.roleBindings.rootUid),
-        isPermanent(t.roleBindings),
+        makesOwner(t.roleBindings),
       ),
     )
     .limit(rowLimit(1)),
@@ -480,19 +511,23 @@ const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
 const MAX_UID = "g";
 
 /**
- * Role bindings. Those that have ended are neither found nor listed until the sweep deletes them, but their rows are there.
+ * Role bindings. Those that do not count ({@link isLive}) are neither found nor listed until they are deleted, but their rows
+ * are there.
  */
 export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof declared>> {
   override async find(uid: string): Promise<RoleBindingRow | undefined> {
-    return this.#onlyLive(await this.findStored(uid));
+    const row = await this.findStored(uid);
+    if (row === undefined || !hasNotEnded(row, this.tx.clockMs())) return undefined;
+    return row.managedByUid === null || (await this.has(justified, { uid })) ? row : undefined;
   }
 
-  /** The binding of this identity to this role at this group. */
+  /** The binding of this identity to this role at this group that callers manage. */
   async findSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
-    return this.#onlyLive(await this.findStoredSame(groupUid, identityUid, roleUid));
+    const row = await this.findStoredSame(groupUid, identityUid, roleUid);
+    return row !== undefined && hasNotEnded(row, this.tx.clockMs()) ? row : undefined;
   }
 
-  /** As {@link findSame}, also where it has ended: there can be no other row with these values. */
+  /** As {@link findSame}, also where it has ended: callers can manage no other row with these values. */
   findStoredSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
     return this.first(same, { groupUid, identityUid, roleUid });
   }
@@ -500,7 +535,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
   /** As {@link findStoredSame}, where it has ended. */
   async findEndedSame(groupUid: string, identityUid: string, roleUid: string): Promise<RoleBindingRow | undefined> {
     const row = await this.findStoredSame(groupUid, identityUid, roleUid);
-    return this.#onlyLive(row) === undefined ? row : undefined;
+    return row !== undefined && hasNotEnded(row, this.tx.clockMs()) ? undefined : row;
   }
 
   /** Those of `uids` that exist, in no order; one query. */
@@ -508,19 +543,15 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return this.#onlyEffective(await this.findStoredHydrated(uids));
   }
 
-  /** As {@link findHydrated}, also those that have ended. */
+  /** As {@link findHydrated}, also those that have ended, or that a directory grants no more. */
   async findStoredHydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
     return (await readByUids(this.tx, roleBindingKind, uids)) as HydratedBinding[];
-  }
-
-  #onlyLive(row: RoleBindingRow | undefined): RoleBindingRow | undefined {
-    return row !== undefined && isLiveAt(row, this.tx.clockMs()) ? row : undefined;
   }
 
   // The bindings of an identity that is being deleted grant nothing either.
   #onlyEffective(rows: HydratedBinding[]): HydratedBinding[] {
     const nowMs = this.tx.clockMs();
-    return rows.filter((row) => row.identityDeleteTimeMs === null && isLiveAt(row, nowMs));
+    return rows.filter((row) => row.identityDeleteTimeMs === null && row.isJustified === 1 && hasNotEnded(row, nowMs));
   }
 
   /** Changes the identity or the role; a changed binding is no longer automatic. */
@@ -641,6 +672,11 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return rows.map(({ uid }) => uid);
   }
 
+  /** The stored bindings of an identity that a provider's directory manages, at most `limit`. */
+  findManagedOf(identityUid: string, providerUid: string, limit: number): Promise<RoleBindingRow[]> {
+    return this.all(managedOf, { identityUid, providerUid, limit });
+  }
+
   /** Whether the identity has the role at any group, also by a binding that has ended. */
   hasRole(identityUid: string, roleUid: string): Promise<boolean> {
     return this.has(anyOf, { roleUid, identityUid });
@@ -667,17 +703,13 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
   }
 
   /**
-   * How many existing identities that are active have the role at the group for ever, without `anonymous`; counts up to two.
+   * How many existing identities that are active have the role at the group for ever, without `anonymous`, by bindings that no
+   * directory manages; counts up to two.
    *
-   * @param except a provider whose people and whose bindings do not count
+   * @param except a provider whose people do not count
    */
   async countHolders(groupUid: string, roleUid: string, except = ""): Promise<number> {
     return (await this.all(holders, { groupUid, roleUid, except })).length;
-  }
-
-  /** As {@link countHolders}, by bindings that no directory manages. */
-  async countManualHolders(groupUid: string, roleUid: string): Promise<number> {
-    return (await this.all(manualHolders, { groupUid, roleUid })).length;
   }
 
   /** Whether the identity has the role at any root group for ever. */

@@ -61,7 +61,7 @@ export type Filter = (tables: Tables) => SQL;
 /** Columns of other tables that the rows of a list contain, so that a page needs one statement. */
 export interface Join {
   /** The columns of other tables, by the properties of the row. */
-  readonly columns: (tables: Tables) => Record<string, AnySQLiteColumn>;
+  readonly columns: (tables: Tables) => Record<string, AnySQLiteColumn | SQL>;
   /** The other tables, each with its join condition. */
   readonly tables: (tables: Tables) => readonly (readonly [SQLiteTable, SQL])[];
 }

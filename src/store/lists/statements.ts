@@ -1,5 +1,5 @@
 // The statements that read lists, one per shape of query.
-import { and, asc, desc, eq, getTableName, gte, inArray, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableName, gte, inArray, is, lt, SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { ownColumns } from "../rows.js";
 import { columnOf, rowLimit, type Sql, statementFamily, toNumber, value } from "../statement.js";
@@ -271,7 +271,7 @@ export const rowsByUid = statementFamily<UidShape, ListParams, ListedRow>(
       // The query builder rejects columns where the table is given as text.
       const columns = Object.entries(selectColumns(kind, t)).map(([name, column]) => [
         name,
-        sql`${column}`.mapWith(column),
+        is(column, SQL) ? column : sql`${column}`.mapWith(column),
       ]);
       const rows = q.select(Object.fromEntries(columns)).from(t.readBy(table, uidIndexName(table.uid)));
       return applyJoins(rows, kind, t).where(and(inArray(table.uid, uids), ...conditions));

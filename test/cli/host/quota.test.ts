@@ -94,7 +94,7 @@ describe("arbor admin quota", () => {
     );
     const names =
       "groups, identities, roles, bindings, invites, providers, mappings, subscriptions, repos, tags, advisories, " +
-      "overlays, overlayBindings";
+      "overlays, overlayBindings, scimUsers";
     const rule = (text: string) =>
       `arbor: ${text}: must be NAME=LIMIT, and NAME one of ${names}; see arbor admin quotas set --help\n`;
     const number =

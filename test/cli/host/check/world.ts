@@ -124,10 +124,7 @@ async function addPeople(tx: Tx, masterKey: MasterKey): Promise<void> {
     ...{ providerUid: provider, externalId: "d", uid: childUid(provider, 0x55), identityUid: uids.former },
     ...{ createTimeMs: 1_000, deleteTimeMs: 2_000 },
   });
-  const group = { uid: uids.scimGroup, providerUid: provider, displayName: "devs", displayNameKey: "devs" };
-  await tx.table(scimGroupKind).insert({
-    ...{ ...group, externalId: "devs", mappedId: "devs", attributes: {}, memberSet: 1, revision: 1, ...times },
-  });
+  await tx.table(scimGroupKind).insert(scimGroupRow(uids.scimGroup, { displayName: "devs", externalId: "devs" }));
   await tx.scimMembers.add({ groupUid: uids.scimGroup, memberSet: 1, userUid: uids.scimUser });
   await tx.scimWork.add(provider, "group", uids.scimGroup);
   await tx.table(roleBindingKind).insert(bindingRow(uids.binding, uids.workload, role, { managedByUid: provider }));

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { describeStatus } from "../../../../src/cli/remote/scim/status.js";
 import { builtinRoleUid, randomIds } from "../../../../src/kernel/ids.js";
-import { buildUserNameKey, scimUserKind } from "../../../../src/store/iam/scim-users.js";
+import { scimUserKind } from "../../../../src/store/iam/scim-users.js";
+import { scimUserRow } from "../../../support/rows.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
 
 let world: CliWorld;
@@ -65,18 +66,8 @@ describe("arbor scim", () => {
       ["ann@x.example", true],
       ["bob@x.example", false],
     ] as const) {
-      await store.write((tx) =>
-        tx.table(scimUserKind).insert({
-          ...{
-            uid: randomIds.newUid(provider),
-            providerUid: provider,
-            userName,
-            userNameKey: buildUserNameKey(userName),
-          },
-          ...{ externalId: "", displayName: "", active, attributes: {}, identityUid: null, revision: 1 },
-          ...{ rejectTimeMs: null, createTimeMs: 1, updateTimeMs: 1 },
-        }),
-      );
+      const row = scimUserRow(randomIds.newUid(provider), { userName, active });
+      await store.write((tx) => tx.table(scimUserKind).insert(row));
     }
     const names = async (...args: string[]) => {
       const { scimUsers = [] } = (await json("users", "staff", ...args)) as { scimUsers?: { userName: string }[] };
