@@ -22,9 +22,9 @@ const exceptions: readonly (readonly [pattern: RegExp, reason: string])[] = [
   [/^update "role_bindings" set/, `${STORED}: its callers have found the binding before`],
   [/^delete from "role_bindings" where "role_bindings"."uid" = /, STORED],
   [/^select .* from "role_bindings" where "role_bindings"."uid" = \?$/, ROW],
-  [/^select .* from "role_bindings" indexed by .* left join "groups" .* where "role_bindings"."uid" in /, ROW],
+  [/^select .* from "role_bindings" indexed by .* left join "groups" .* where "role_bindings"."uid" in /s, ROW],
   [
-    /^select .* from "role_bindings" where \("role_bindings"."group_uid" = \? and "role_bindings"."identity_uid" = \? and "role_bindings"."role_uid" = \?\)$/,
+    /^select .* from "role_bindings" where \(\("role_bindings"."group_uid" = \? and "role_bindings"."identity_uid" = \? and "role_bindings"."role_uid" = \?\) and "role_bindings"."managed_by_uid" is null\)$/,
     "findSame hides the binding where it has ended; whoever creates one replaces the row",
   ],
   [
@@ -48,15 +48,28 @@ const exceptions: readonly (readonly [pattern: RegExp, reason: string])[] = [
     "a role that was bound elsewhere a moment ago may be so again, where the clock is set back",
   ],
   [/^select .* from \(with recursive found\(root\) as/, "bindings that end make no owner: it reads those that do not"],
-  [/"managed_by_uid" = \?\)/, "the deletion of an identity provider deletes all rows that it manages"],
+  [
+    /^select "uid" from "role_bindings" where .*"managed_by_uid" = \?\)/,
+    "all rows that a provider manages are deleted",
+  ],
+  [/^select .* "role_bindings"."managed_by_uid" = \?\) order by/, "rows that a directory grants no more are deleted"],
+  [
+    /^select "uid" from "role_bindings" where \("role_bindings"."uid" = \? and \(select 1/,
+    "RoleBindings.find has compared the end",
+  ],
   [/^select count\(\*\) from \(select "uid" from "role_bindings" where /, "quotas limit what is stored"],
   [/entry_uid/, LISTS],
 ];
 
 const isRead = (sql: string) => /"role_bindings"/.test(sql);
-/** How often a statement reads the table, and how often it compares ends. */
+/** How often a statement reads the table, and how often it compares ends and managers. */
 const countReads = (sql: string) => [...sql.matchAll(/(?:from|join) "role_bindings"/g)].length;
-const countEnds = (sql: string) => [...sql.matchAll(/"end_time_ms"(?:, \d+\) > \?| is null| <= \?)/g)].length;
+const MANAGER = '"role_bindings"."managed_by_uid" is null';
+const ENDS = new RegExp(
+  `"end_time_ms"(?:, \\d+\\) > \\?\\s+and \\(${MANAGER} or | is null and ${MANAGER}| <= \\?)`,
+  "g",
+);
+const countEnds = (sql: string) => [...sql.matchAll(ENDS)].length;
 
 /** Registers the test, which knows the statements that ran before it in this process. */
 export function endedBindingsSuite(): void {
@@ -88,8 +101,10 @@ export function endedBindingsSuite(): void {
     assert.ok(authorizing.length >= 2, `${authorizing.length} statements authorize calls`);
     for (const sql of authorizing) {
       assert.ok(!lacking.includes(sql), sql);
-      const without = sql.replace(/coalesce\("role_bindings"."end_time_ms", \d+\) > \?/, "true");
-      assert.ok(countEnds(without) < countReads(without), "control");
+      for (const compared of [/coalesce\("role_bindings"."end_time_ms", \d+\) > \?/, MANAGER]) {
+        const without = sql.replace(compared, "true");
+        assert.ok(countEnds(without) < countReads(without), "control");
+      }
     }
   });
 }

@@ -73,6 +73,9 @@ export async function useFamilies(store: Store): Promise<void> {
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);
       await tx.table(roleBindingKind).countPending(ROOT, is);
       await tx.table(roleBindingKind).findEnded(0, 1, is ? ROOT : undefined);
+      for (const by of ["uid", "displayNameKey", "updateTimeMs"] as const)
+        await tx.table(scimGroupKind).findPage(ROOT, { by, descending: is }, 0, 1);
+      await tx.scimWork.list(1, is ? ROOT : undefined);
     }
   });
 }
@@ -144,6 +147,7 @@ export const scans: Exceptions = [
   [/^select .* from "event_positions" .*where .*"event_positions"."state" <> 'suspended'/, EVENTS],
   [/^select "subscriptions"."uid" from "subscriptions" left join "event_positions"/, EVENTS],
   [/^select "state", "suspend_reason", count\(\*\) from "event_positions" group by/, EVENTS],
+  [/^select .* from "scim_work" order by/, "what is left to do of all directories, which is little"],
   [/^select .* from "registry_names"$/, `${few}; read for its cache`],
   [/^select "root_uid" from "audit\w*" group by/, "arbor audit verify reads all"],
   [

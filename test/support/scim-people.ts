@@ -2,7 +2,6 @@
 import { setIdentityActive } from "../../src/iam/identities/deactivation.js";
 import { noScim } from "../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import { parentOf } from "../../src/kernel/uidp.js";
 import {
   buildDefaultRole,
   type IdentityProviderRow,
@@ -16,6 +15,7 @@ import {
 } from "../../src/store/iam/scim-groups.js";
 import { type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
 import type { Tx } from "../../src/store/transaction.js";
+import { scimUserRow } from "./rows.js";
 
 /** How a provider of a test is set up. */
 export interface ProviderSetup {
@@ -58,19 +58,6 @@ export async function insertProvider(tx: Tx, group: string, setup: ProviderSetup
   };
   await tx.table(identityProviderKind).insert(row);
   return uid;
-}
-
-let count = 0;
-
-/** A person of a directory. */
-export function scimUserRow(uid: string, values: Partial<ScimUserRow> = {}): ScimUserRow {
-  const userName = values.userName ?? `User${count++}@Example.org`;
-  return {
-    ...{ uid, providerUid: parentOf(uid) ?? "", userName, userNameKey: userName.toLowerCase(), externalId: "" },
-    ...{ displayName: "", active: true, attributes: {}, identityUid: null, revision: 1, rejectTimeMs: null },
-    ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
-    ...values,
-  };
 }
 
 /** Stores a person of a provider's directory, and deactivates the identity that it is linked with where it is inactive. */

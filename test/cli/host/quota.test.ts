@@ -43,7 +43,7 @@ describe("arbor admin quota", () => {
     assert.deepEqual([code, stderr], [0, ""]);
     const [header, ...rows] = stdout.trimEnd().split("\n");
     assert.match(header ?? "", /^QUOTA +USED +LIMIT +SET FOR$/);
-    assert.equal(rows.length, 13);
+    assert.equal(rows.length, 14);
     assert.ok(rows.some((row) => /^bindings +1 +50000 +all$/.test(row)));
     assert.deepEqual(await listQuota("repos", { ARBOR_QUOTAS: "repos=7" }), {
       quota: "repos",

@@ -35,8 +35,9 @@ import {
   overlayRow,
   roleRow,
   rootUid,
+  scimGroupRow,
+  scimUserRow,
 } from "../../../support/rows.js";
-import { scimUserRow } from "../../../support/scim-people.js";
 
 const [root, other] = [rootUid(1), rootUid(2)];
 const team = childUid(root, 0x10);
