@@ -1,9 +1,9 @@
 // Mappings of directories' groups to roles.
-import { and, gt, lt } from "drizzle-orm";
-import { rootOf } from "../../kernel/uidp.js";
+import { asc } from "drizzle-orm";
 import { byCreation, declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
-import { buildEquals, rowLimit, statement, value } from "../statement.js";
+import { ownColumns } from "../rows.js";
+import { buildEquals, rowLimit, statement } from "../statement.js";
 
 /** Mappings of directories' groups as they are listed; their parent is the provider. */
 const declared = declareKind({
@@ -48,20 +48,20 @@ declare module "../tables/kind-tables.js" {
 /** A mapping of a directory's group to a role, as stored. */
 export type GroupMappingRow = KindRow<typeof declared>;
 
-// A mapping lies in the organisation of its scope, whose mappings are few.
-const ofScope = statement<{ scope: string; after: string; end: string }, { uid: string }>((q, { groupMappings: m }) =>
+// Those of an external group, in the order of roles and scopes.
+const ofGroup = statement<{ providerUid: string; externalGroupId: string; limit: number }, GroupMappingRow>((q, t) =>
   q
-    .select({ uid: m.uid })
-    .from(m)
-    .where(and(buildEquals(m, "scope"), gt(m.uid, value("after")), lt(m.uid, value("end"))))
-    .limit(rowLimit(1)),
+    .select(ownColumns(t.groupMappings))
+    .from(t.groupMappings)
+    .where(buildEquals(t.groupMappings, "providerUid", "externalGroupId"))
+    .orderBy(asc(t.groupMappings.roleUid), asc(t.groupMappings.scope))
+    .limit(rowLimit("limit")),
 );
 
 export class GroupMappings extends ListedTable<GroupMappingRow> {
-  /** Whether a group is the scope of a mapping. */
-  isScope(groupUid: string): Promise<boolean> {
-    const root = rootOf(groupUid);
-    return this.has(ofScope, { scope: groupUid, after: root, end: `${root}0` });
+  /** The mappings of an external group, at most `limit`. */
+  findOfGroup(providerUid: string, externalGroupId: string, limit: number): Promise<GroupMappingRow[]> {
+    return this.all(ofGroup, { providerUid, externalGroupId, limit });
   }
 }
 

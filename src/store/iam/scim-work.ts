@@ -1,7 +1,7 @@
 // What is left to do after a change of the groups of a directory (src/scim/rights.ts).
-import { asc } from "drizzle-orm";
+import { asc, count } from "drizzle-orm";
 import { deleteRows, putRow, selectRows } from "../rows.js";
-import { buildEquals, rowLimit, statementFamily, TransactionPart } from "../statement.js";
+import { buildEquals, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
 import type { ScimWorkKind, ScimWorkRow } from "../tables/scim.js";
 
 const put = putRow("scimWork", "providerUid", "kind", "uid");
@@ -18,6 +18,10 @@ const some = statementFamily<"all" | "provider", { providerUid?: string; limit: 
         .where(which === "all" ? undefined : buildEquals(scimWork, "providerUid"))
         .orderBy(asc(scimWork.providerUid), asc(scimWork.kind), asc(scimWork.uid))
         .limit(rowLimit("limit")),
+);
+
+const countOfProvider = statement<{ providerUid: string }, { total: number }>((q, t) =>
+  q.select({ total: count() }).from(t.scimWork).where(buildEquals(t.scimWork, "providerUid")),
 );
 
 export class ScimWork extends TransactionPart {
@@ -44,5 +48,10 @@ export class ScimWork extends TransactionPart {
 
   delete({ providerUid, kind, uid }: Omit<ScimWorkRow, "position">): Promise<void> {
     return this.run(remove, { providerUid, kind, uid });
+  }
+
+  /** How much there is to do of a provider; reads all of it. */
+  async count(providerUid: string): Promise<number> {
+    return (await this.first(countOfProvider, { providerUid }))?.total ?? 0;
   }
 }
