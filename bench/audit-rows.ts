@@ -10,6 +10,7 @@ import { defaultLimits } from "../src/kernel/quotas.js";
 import { type Inbound, UnaryCall } from "../src/pipeline/call.js";
 import { createInvoke } from "../src/pipeline/invoke.js";
 import { createMethodTable, type UnaryEntry } from "../src/pipeline/method-table.js";
+import { createQuotas } from "../src/pipeline/resource/quota.js";
 import { groupKind } from "../src/store/iam/groups.js";
 import { identityKind } from "../src/store/iam/identities.js";
 import { roleBindingKind } from "../src/store/iam/role-bindings.js";
@@ -49,6 +50,7 @@ const table = createMethodTable(
       seal: async () => "",
       rootCreation: "users",
       limits: defaultLimits,
+      quotas: createQuotas(defaultLimits),
       trustedIssuers: [],
       baseUrl: "https://iam.example",
     },

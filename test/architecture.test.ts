@@ -73,6 +73,7 @@ const rules: Record<string, readonly string[]> = {
   ],
   issuer: [
     ...feature,
+    "types:iam/directories",
     "iam/people",
     "iam/identities",
     "iam/identity-providers",
@@ -176,6 +177,7 @@ const rules: Record<string, readonly string[]> = {
     ...feature.filter((one) => one !== "@bufbuild/protobuf"),
     "scim/protocol",
     "iam/identity-providers",
+    "iam/directories",
     "iam/identities",
     "iam/scim-users",
     "outbound/slots",

@@ -134,7 +134,7 @@ async function openApp(options: AppOptions, opened: Opened): Promise<App> {
   const failureNews = worker?.failureNews ?? noFailureNews;
   const shared = { settings, ids, logger, counts, failureNews, onProblem, opened, origin, storage, tracing };
 
-  const background = createBackground(shared);
+  const background = createBackground({ ...shared, quotas });
   const issuer = createIssuerArea({ ...shared, quotas });
   background.addJobs(issuer.jobs);
   const eventSender = createEventSender(shared);

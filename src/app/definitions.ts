@@ -10,7 +10,7 @@ import { accountAssociations, accountAssociationsV2beta1 } from "../iam/account-
 import { accountAssociationsV1 } from "../iam/account-associations/account-association-v1.js";
 import { groupInvites, groupInvitesV2beta1 } from "../iam/group-invites/group-invite.js";
 import { groupInvitesV1 } from "../iam/group-invites/group-invite-v1.js";
-import { groupMappings, groupMappingsV2beta1 } from "../iam/group-mappings/group-mapping.js";
+import { type GroupMappingDeps, groupMappings, groupMappingsV2beta1 } from "../iam/group-mappings/group-mapping.js";
 import { groupMappingsV1 } from "../iam/group-mappings/group-mapping-v1.js";
 import { groups } from "../iam/groups/group.js";
 import { groupsV1 } from "../iam/groups/group-v1.js";
@@ -69,7 +69,7 @@ export const bodiesOfOthers = {
 } as const satisfies Record<string, readonly DescMethod[]>;
 
 /** What the handlers of kinds need. */
-export interface KindDeps extends ResourceDeps, GroupsDeps, IdentityProviderDeps {
+export interface KindDeps extends ResourceDeps, GroupsDeps, IdentityProviderDeps, GroupMappingDeps {
   /** The quotas that version 1 shows. */
   readonly limits: QuotaLimits;
 }

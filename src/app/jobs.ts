@@ -2,10 +2,12 @@
 import { createRetention } from "../audit/retention.js";
 import { createSealer, type SealerDeps } from "../audit/sealer.js";
 import type { Settings } from "../config/config.js";
+import { continueWork } from "../iam/directories/work.js";
 import { deleteMarked } from "../iam/identities/deletion.js";
 import { deleteAllEnded } from "../iam/role-bindings/ended-bindings.js";
 import type { Job } from "../jobs/jobs.js";
 import type { Ids } from "../kernel/ids.js";
+import type { Quotas } from "../pipeline/resource/quota.js";
 import { createEventSweep } from "../registry/oci/notification-routes.js";
 import { identityKind } from "../store/iam/identities.js";
 import { roleBindingKind } from "../store/iam/role-bindings.js";
@@ -14,11 +16,12 @@ import type { ServiceCounts } from "./metrics.js";
 
 export interface ServiceJobsDeps extends Pick<SealerDeps, "store" | "keys" | "clock" | "onProblem"> {
   readonly ids: Ids;
+  readonly quotas: Quotas;
   readonly settings: Settings;
   readonly counts: Pick<ServiceCounts, "stoppedChains">;
 }
 
-export function createServiceJobs({ settings, counts, ids, ...deps }: ServiceJobsDeps): Job[] {
+export function createServiceJobs({ settings, counts, ids, quotas, ...deps }: ServiceJobsDeps): Job[] {
   const { store, clock } = deps;
   const onStopped = (chains: number) => {
     counts.stoppedChains = chains;
@@ -29,7 +32,7 @@ export function createServiceJobs({ settings, counts, ids, ...deps }: ServiceJob
     jobs.push(createRetention({ ...deps, retentionMs }));
   }
   const sweeps = [createEventSweep(clock), createEndedBindingSweep({ store, clock, ids })];
-  return [...jobs, ...sweeps, createIdentityDeletion(store)];
+  return [...jobs, ...sweeps, createIdentityDeletion(store), createDirectoryWork({ store, clock, ids, quotas })];
 }
 
 export function countRuns(job: Job, { jobRuns }: ServiceCounts): Job {
@@ -82,5 +85,28 @@ function createEndedBindingSweep({ store, clock, ids }: Pick<ServiceJobsDeps, "s
       return (await store.read((tx) => tx.table(roleBindingKind).findEnded(nowMs, 1))).length > 0;
     },
     run: ({ write, signal }) => deleteAllEnded({ write }, { ids, readNowMs, isStopped: () => signal.aborted }),
+  };
+}
+
+/** How often this job looks for what changes of directories have left to do, in milliseconds. */
+const DIRECTORY_MS = 5_000;
+
+/** Creates the job that gives and deletes the role bindings that follow from large changes of directories. */
+function createDirectoryWork({
+  store,
+  clock,
+  ids,
+  quotas,
+}: Pick<ServiceJobsDeps, "store" | "clock" | "ids" | "quotas">): Job {
+  const { read } = store;
+  return {
+    name: "directory-rights",
+    problem: "what people get by the groups of directories could not be given completely",
+    intervalMs: DIRECTORY_MS,
+    hasWork: async () => (await read((tx) => tx.scimWork.list(1))).length > 0,
+    run: ({ write, signal }) => {
+      const context = (nowMs: number) => ({ ids, quotas, nowMs });
+      return continueWork({ read, write }, { context, nowMs: clock, isStopped: () => signal.aborted });
+    },
   };
 }

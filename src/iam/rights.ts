@@ -64,6 +64,11 @@ export function requireGrantable(caller: Caller, role: GrantedRole, group: strin
   if (!mayGrant(transferableRightsAt(caller, group, endMs), role)) throw lacksRights(group);
 }
 
+/** Whether {@link requireGrantable} lets the caller bind `role` at `group` for ever. */
+export function mayGrantAt(caller: Caller, role: GrantedRole, group: string): boolean {
+  return mayGrant(transferableRightsAt(caller, group), role);
+}
+
 type GrantedRole = Pick<RoleRow, "uid" | "capabilities">;
 
 // Whether a caller with these rights at a group may bind the role there.

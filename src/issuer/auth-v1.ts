@@ -2,6 +2,7 @@
 
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Auth, type RegistrationRequest, type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
+import type { DirectoryContext } from "../iam/directories/rights.js";
 import { groupToProtoV1 } from "../iam/groups/group-v1.js";
 import { finishDeletion } from "../iam/identities/deletion.js";
 import { formatActorName, identities } from "../iam/identities/identity.js";
@@ -80,7 +81,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
           if (reservation?.mustRecount) await requireRoomFor(tx, proof, code, { quotas, nowMs: startMs });
           const { identity, group } = await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
             proof.by === "person"
-              ? registerPerson(tx, proof, code, { ids, nowMs: startMs })
+              ? registerPerson(tx, proof, code, { ids, nowMs: startMs, quotas })
               : acceptAsIdentity(tx, proof, code, inbound.remoteAddress, startMs),
           );
           return withOutcome({ identity, group }, { subjectUid: group === "" ? identity : group, actorUid: identity });
@@ -118,12 +119,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
     },
   );
 
-  async function registerPerson(
-    tx: Tx,
-    proof: PersonProof,
-    code: string,
-    context: { readonly ids: Ids; readonly nowMs: number },
-  ) {
+  async function registerPerson(tx: Tx, proof: PersonProof, code: string, context: DirectoryContext) {
     await requireIssuedAfterRevocation(tx, proof);
     const { identityUid, group = "" } = await signIn(tx, buildSignIn(proof, code), context);
     return { identity: identityUid, group };

@@ -279,6 +279,11 @@ export function quotaExceeded(subject: string, quota: string, rule: string): Api
   return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", text, details, undefined, "quota");
 }
 
+/** Whether an error says that a quota is full. */
+export function isQuotaExceeded(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === Code.ResourceExhausted && error.rejection === "quota";
+}
+
 /**
  * UNAVAILABLE: retry soon. `retryAfterMs` is in milliseconds.
  *

@@ -29,6 +29,11 @@ export interface Actor {
   readonly remoteAddress: string;
 }
 
+/** The request of a directory, for the audit rows of what follows from it (iam/directories). */
+export function toRequest({ credentialId, method, requestId, traceId, remoteAddress }: Actor) {
+  return { method, requestId, traceId, remoteAddress, tokenId: credentialId };
+}
+
 interface ChangedUser {
   readonly before?: ScimUserRow | undefined;
   readonly after?: ScimUserRow | undefined;

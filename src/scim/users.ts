@@ -2,6 +2,7 @@
 // and records nothing, because directories send all of their people again and again.
 import { isDeepStrictEqual } from "node:util";
 import { Code } from "@connectrpc/connect";
+import { leaveGroups } from "../iam/directories/work.js";
 import { setIdentityActive } from "../iam/identities/deactivation.js";
 import { ApiError } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
@@ -9,7 +10,7 @@ import { rootOf } from "../kernel/uidp.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
 import { type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
 import type { Tx } from "../store/transaction.js";
-import { recordChange, recordRejection } from "./changes.js";
+import { recordChange, recordRejection, toRequest } from "./changes.js";
 import { type ChangeContext, type Collection, requireTarget, uidOf, type Write } from "./collection.js";
 import { ScimError } from "./protocol/error.js";
 import { applyPatch } from "./protocol/patch.js";
@@ -41,10 +42,14 @@ export function createUserCollection(deps: UserDeps): Collection<ScimUserRow> {
           ? replaceUser(tx, before, change.resource, context)
           : changeUser(tx, before, applyPatch(toResource(before), change.operations, userType), context);
       }),
-    delete: (write, { id, ifMatch }) =>
-      noteRejected(write, async (tx, context) => {
-        await deleteUser(tx, await requireTarget(target, tx, context.providerUid, { id, ifMatch }), context);
-      }),
+    async delete(write, { id, ifMatch }) {
+      const deletePart = () =>
+        noteRejected(write, async (tx, context) => {
+          const row = await requireTarget(target, tx, context.providerUid, { id, ifMatch });
+          return deleteUser(tx, row, context, deps);
+        });
+      while (!(await deletePart()));
+    },
     show: async (_tx, row) => toResource(row),
   };
 }
@@ -160,19 +165,31 @@ async function forgetRejection(tx: Tx, row: ScimUserRow): Promise<ScimUserRow> {
 }
 
 /**
- * Deletes a person. What has signed in as the person stays, deactivated, with what it is bound to.
+ * Deletes a person. What has signed in as the person stays, deactivated, with what it is bound to by hand. Somebody who is in many
+ * groups is deactivated first and leaves them in parts.
  *
+ * @returns whether the person is deleted; otherwise it is called again
  * @throws LastOwnerError
  */
-async function deleteUser(tx: Tx, row: ScimUserRow, { actor, nowMs }: ChangeContext): Promise<void> {
+async function deleteUser(
+  tx: Tx,
+  row: ScimUserRow,
+  { actor, nowMs }: ChangeContext,
+  { ids, quotas }: UserDeps,
+): Promise<boolean> {
   const users = tx.table(scimUserKind);
   await applyActive(tx, row, false, nowMs);
+  if (!(await leaveGroups(tx, row, { ids, quotas, nowMs, request: toRequest(actor) }))) {
+    await users.replace({ ...row, active: false });
+    return false;
+  }
   await users.delete(row.uid);
   if (row.externalId !== "") {
     const { providerUid, externalId, uid, identityUid, createTimeMs } = row;
     await users.putFormer({ providerUid, externalId, uid, identityUid, createTimeMs, deleteTimeMs: nowMs });
   }
   await recordChange(tx, actor, { before: row }, nowMs);
+  return true;
 }
 
 /**

@@ -401,6 +401,7 @@ function platform(): ServedService[] {
       trustedIssuers: [],
       baseUrl: "https://iam.example",
       limits: defaultLimits,
+      quotas: createQuotas(defaultLimits),
     },
     store: {} as Store,
     registry: undefined,

@@ -14,6 +14,7 @@ import { createPlatformServices } from "../../src/app/services.js";
 import { unavailableServices } from "../../src/app/unavailable-services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
+import { createQuotas } from "../../src/pipeline/resource/quota.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/services.js";
 import type { Store } from "../../src/store/store.js";
 import type { Placed } from "../iam/populate.js";
@@ -28,6 +29,7 @@ export const services = createPlatformServices({
   seal: async () => "",
   rootCreation: "users",
   limits: defaultLimits,
+  quotas: createQuotas(defaultLimits),
   trustedIssuers: [],
   baseUrl: "https://iam.example",
   registry: undefined,

@@ -22,6 +22,7 @@ import { newDatabase } from "../pg/databases.js";
 import { spawn } from "../support/child-process.js";
 import { runCommand } from "../support/command.js";
 import { newDataDir } from "../support/data-dir.js";
+import { directoryContext } from "../support/directory-context.js";
 import { PROJECT, scriptArguments } from "../support/project.js";
 import { identityRow } from "../support/rows.js";
 import { memoryDir, tempDir } from "../support/temp-dir.js";
@@ -135,7 +136,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     await store.write(async (tx) => {
       await tx.table(identityKind).insert(identity);
       const row = await tx.table(scimUserKind).find(`${directory.provider}/${id}`);
-      if (row !== undefined) await linkPerson(tx, row, identity.uid);
+      if (row !== undefined) await linkPerson(tx, row, identity.uid, directoryContext());
     });
     return { id, token: await signToken(identity.uid) };
   }

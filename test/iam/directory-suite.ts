@@ -12,6 +12,7 @@ import { identityProviderKind } from "../../src/store/iam/identity-providers.js"
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
+import { directoryContext } from "../support/directory-context.js";
 import { bindingRow, childUid, groupRow } from "../support/rows.js";
 import { insertScimToken } from "../support/scim.js";
 import { insertScimUser } from "../support/scim-people.js";
@@ -67,7 +68,7 @@ export function directorySuite(name: string): void {
         signIn(
           tx,
           { issuer, subject, claims: { name: subject }, providerUid: provider, register: false },
-          { ids: randomIds, nowMs: Date.now() },
+          directoryContext(),
         ),
       );
     const managedError = (uid: string, provider: string) =>
@@ -120,7 +121,7 @@ export function directorySuite(name: string): void {
         "no change",
       );
       assert.ok(await isStored(uid));
-      await world.write((tx) => unbindIdentity(tx, uid, { ids: randomIds, nowMs: Date.now() }));
+      await world.write((tx) => unbindIdentity(tx, uid, directoryContext()));
       assert.ok(!(await isStored(uid)));
     });
 

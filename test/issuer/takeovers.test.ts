@@ -15,6 +15,7 @@ import {
   permissionDenied,
   unauthenticated,
 } from "../contract/expectations.js";
+import { directoryContext } from "../support/directory-context.js";
 import { signToken } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
 import { type Answer, ask } from "./sts/ask.js";
@@ -91,7 +92,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     const forAnybody = await invite(world, { singleUse: true });
     const own = await invite(world, { group: world.foreign, by: world.foreignOwner, email: "victim@example.org" });
     const { issuer } = world.people;
-    const context = { ids: randomIds, nowMs: Date.now() };
+    const context = directoryContext();
     const claims = { aud: "evil", email: "victim@example.org", email_verified: true };
     for (const { code } of [forVictim, forAnybody, own]) {
       const signInRequest = { issuer, subject: "victim", claims, providerUid: evil.uid, invite: code, register: false };

@@ -7,6 +7,7 @@ import { linkPerson } from "../../src/iam/people/directory-person.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { restAs } from "../contract/rest.js";
+import { directoryContext } from "../support/directory-context.js";
 import { createDirectory, type Directory, newUser, patch, scimAs, startDirectory, type World } from "./world.js";
 
 const ERROR = "urn:ietf:params:scim:api:messages:2.0:Error";
@@ -53,7 +54,7 @@ export function endpointSuite(name: string): void {
       await store.write(async (tx) => {
         const row = await tx.table(scimUserKind).find(`${world.provider}/${id}`);
         assert.ok(row);
-        await linkPerson(tx, row, identity.uid);
+        await linkPerson(tx, row, identity.uid, directoryContext());
       });
       return identity;
     };

@@ -147,7 +147,6 @@ export const scans: Exceptions = [
   [/^select .* from "event_positions" .*where .*"event_positions"."state" <> 'suspended'/, EVENTS],
   [/^select "subscriptions"."uid" from "subscriptions" left join "event_positions"/, EVENTS],
   [/^select "state", "suspend_reason", count\(\*\) from "event_positions" group by/, EVENTS],
-  [/^select .* from "scim_work" order by/, "what is left to do of all directories, which is little"],
   [/^select .* from "registry_names"$/, `${few}; read for its cache`],
   [/^select "root_uid" from "audit\w*" group by/, "arbor audit verify reads all"],
   [

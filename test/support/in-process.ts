@@ -27,7 +27,8 @@ export async function inProcess(
   limits: QuotaLimits = defaultLimits,
   changeCheck: (check: RoomCheck) => RoomCheck = (check) => check,
 ): Promise<InProcess> {
-  const checkOf = buildRoomChecks(definitions, createQuotas(limits));
+  const quotas = createQuotas(limits);
+  const checkOf = buildRoomChecks(definitions, quotas);
   await store.write((tx) => seedRoles(tx, 1_000));
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = async (_: Tx, secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
@@ -42,6 +43,7 @@ export async function inProcess(
         baseUrl: "https://iam.example",
         store,
         limits,
+        quotas,
       },
       registry: undefined,
     }),

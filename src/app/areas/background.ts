@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { createAcceptances } from "../../iam/people/acceptances.js";
 import { createJobs, type Job } from "../../jobs/jobs.js";
 import { randomIds } from "../../kernel/ids.js";
+import type { Quotas } from "../../pipeline/resource/quota.js";
 import { watchClock } from "../clock-jumps.js";
 import { countRuns, createServiceJobs } from "../jobs.js";
 import type { AreaDeps } from "./area.js";
@@ -12,10 +13,20 @@ export type Background = ReturnType<typeof createBackground>;
 
 export interface BackgroundDeps extends AreaDeps {
   readonly storage: StoreArea;
+  readonly quotas: Quotas;
 }
 
 /** Creates the jobs, which do nothing before they are started. */
-export function createBackground({ settings, ids, logger, counts, onProblem, opened, storage }: BackgroundDeps) {
+export function createBackground({
+  settings,
+  ids,
+  logger,
+  counts,
+  onProblem,
+  opened,
+  storage,
+  quotas,
+}: BackgroundDeps) {
   const { store, keys, clock } = storage;
   const holder = nameNode();
   const jobs = createJobs({ store, holder, onProblem });
@@ -26,7 +37,7 @@ export function createBackground({ settings, ids, logger, counts, onProblem, ope
   const addJobs = (added: readonly Job[]) => {
     for (const job of added) jobs.add(countRuns(clockWatch.pauseAfterJump(job), counts));
   };
-  addJobs(createServiceJobs({ settings, counts, store, keys, clock, ids, onProblem }));
+  addJobs(createServiceJobs({ settings, counts, quotas, store, keys, clock, ids, onProblem }));
   const acceptances = createAcceptances({ store, clock, ids, onProblem });
   opened.add(acceptances.stop);
   return {

@@ -66,6 +66,7 @@ export async function createPlatform(deps: PlatformDeps): Promise<Platform> {
       seal: (tx, secret, context) => sealForStore(tx, masterKey, secret, context),
       rootCreation: settings.rootCreation,
       limits: settings.quotas,
+      quotas,
       trustedIssuers: settings.trustedIssuers,
       baseUrl: origin.baseUrl,
       store: callStore,

@@ -19,12 +19,13 @@ import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
-import { createsInScope } from "../../pipeline/resource/quota.js";
+import { createsInScope, type Quotas } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import { type GroupMappingRow, groupMappingKind } from "../../store/iam/group-mappings.js";
 import { groupKind } from "../../store/iam/groups.js";
-import type { Tx } from "../../store/transaction.js";
+import type { Store } from "../../store/store.js";
+import { finishWork, followMapping } from "../directories/work.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
@@ -76,8 +77,22 @@ const mappingView = {
 } as const;
 const bodies = defineBodies(mappingView, findsResource(groupMappings, groupMappingToProto));
 
+export interface GroupMappingDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
+  readonly quotas: Quotas;
+  readonly store: Store;
+}
+
 /** Creates ExternalGroupRoleMappingsService. */
-export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
+export function groupMappingsV2beta1({ listResources, ids, quotas, store }: GroupMappingDeps) {
+  // The bindings of the members of a directory's group follow its mappings.
+  const follow = async (call: UnaryCall, row: GroupMappingRow, change: "created" | "deleted") => {
+    const { requestId, traceId, inbound, startMs } = call;
+    const { remoteAddress = "" } = inbound;
+    const request = { method: "mapping of a group", requestId, traceId, remoteAddress, tokenId: "" };
+    await followMapping(call.tx, row, change, { ids, quotas, nowMs: startMs, request });
+    const context = (nowMs: number) => ({ ids, quotas, nowMs, request });
+    call.finish = () => finishWork(store, { providerUid: row.providerUid, context, nowMs: () => startMs });
+  };
   const handlers: Handlers<typeof ExternalGroupRoleMappingsService> = {
     getExternalGroupRoleMapping: ({ uid }, { tx }) => getResource(tx, groupMappings, uid, groupMappingToProto),
 
@@ -87,7 +102,7 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
     },
 
     async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, call) {
-      const { tx, startMs } = call;
+      const { tx, caller, startMs } = call;
       await getRow(tx, identityProviders, parent);
       const values = buildValues(groupMappings, externalGroupRoleMapping);
       await requireMappable(parent, values, call);
@@ -95,17 +110,19 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         uid: ids.newUid(parent),
         providerUid: parent,
         ...values,
-        createdBy: call.caller.uid,
+        createdBy: caller.uid,
         createTimeMs: startMs,
       };
-      if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
+      if (await tx.table(groupMappingKind).hasSame(row)) throw alreadyExists(groupMappings, parent);
       await tx.table(groupMappingKind).insert(row);
+      await follow(call, row, "created");
       return groupMappingToProto(row);
     },
 
-    async deleteExternalGroupRoleMapping({ uid }, { tx }) {
-      await getRow(tx, groupMappings, uid);
-      await tx.table(groupMappingKind).delete(uid);
+    async deleteExternalGroupRoleMapping({ uid }, call) {
+      const row = await getRow(call.tx, groupMappings, uid);
+      await call.tx.table(groupMappingKind).delete(uid);
+      await follow(call, row, "deleted");
       return {};
     },
 
@@ -119,6 +136,7 @@ export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, 
         const row = await call.tx.table(groupMappingKind).find(uid);
         if (row === undefined) continue;
         await call.tx.table(groupMappingKind).delete(uid);
+        await follow(call, row, "deleted");
         deleted.push(groupMappingToProto(row));
       }
       return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
@@ -148,13 +166,4 @@ async function requireMappable(
   if ((await call.tx.table(groupKind).find(scope)) === undefined) throw unknownScope;
   const role = await requireAvailableRole(roleUid, scope, call.tx, "roleUid");
   requireGrantable(await call.callerAt(scope), role, scope);
-}
-
-async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
-  for (const uid of await tx.table(groupMappingKind).findUidsWhere("providerUid", row.providerUid)) {
-    const other = await tx.table(groupMappingKind).find(uid);
-    const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
-    if (same && other.scope === row.scope) return true;
-  }
-  return false;
 }

@@ -32,6 +32,7 @@ import { roleBindingKind } from "../../store/iam/role-bindings.js";
 import { scimUserKind } from "../../store/iam/scim-users.js";
 import type { Store } from "../../store/store.js";
 import type { Tx } from "../../store/transaction.js";
+import { deleteSomeGroups } from "../directories/work.js";
 import { groups } from "../groups/group.js";
 import { finishDeletions } from "../identities/deletion.js";
 import { formatActorName, identities } from "../identities/identity.js";
@@ -174,7 +175,7 @@ const without = ["token"];
 const MAX_DELETED = 50;
 
 /**
- * Deletes the mappings of a provider that is about to be deleted, the bindings that its directory manages, and the people whom
+ * Deletes the mappings of a provider that is about to be deleted, the bindings that its directory manages, and the groups and people that
  * it has sent, in short units of work, unless the provider has to stay.
  *
  * @throws ApiError FAILED_PRECONDITION where its organisation would be left without an owner, DEADLINE_EXCEEDED
@@ -208,9 +209,11 @@ async function deleteManaged(tx: Tx, providerUid: string, after?: string): Promi
   return uids;
 }
 
-// Deletes some of the people whom a provider's directory has sent; returns how many. What keeps those out whom it has deleted
+// Deletes some of the groups and people that a provider's directory has sent; returns how many rows. What keeps those out whom it has deleted
 // is deleted last.
 async function deleteDirectory(tx: Tx, providerUid: string): Promise<number> {
+  const groups = await deleteSomeGroups(tx, providerUid, MAX_DELETED);
+  if (groups > 0) return groups;
   const rows = await tx.table(scimUserKind).findAfter(providerUid, "", MAX_DELETED);
   for (const { uid } of rows) await tx.table(scimUserKind).delete(uid);
   return rows.length || tx.table(scimUserKind).deleteSomeFormer(providerUid, MAX_DELETED);

@@ -9,6 +9,8 @@ import type { IdentityRow } from "../../store/iam/identities.js";
 import { findDefaultRole } from "../../store/iam/identity-providers.js";
 import { type ScimUserRow, scimUserKind } from "../../store/iam/scim-users.js";
 import type { Tx } from "../../store/transaction.js";
+import type { DirectoryContext } from "../directories/rights.js";
+import { followLink } from "../directories/work.js";
 import { accountDeactivated } from "../identities/deactivation.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import type { AssertedIdentity } from "./registration.js";
@@ -53,9 +55,18 @@ export async function requireAdmitted(
   return undefined;
 }
 
-/** Links a person of a directory with the identity that signs in as that person. The directory sees no change of it. */
-export async function linkPerson(tx: Tx, row: ScimUserRow, identityUid: string): Promise<void> {
+/**
+ * Links a person of a directory with the identity that signs in as that person, which gets what the groups of the directory
+ * grant. The directory sees no change of the person.
+ */
+export async function linkPerson(
+  tx: Tx,
+  row: ScimUserRow,
+  identityUid: string,
+  context: DirectoryContext,
+): Promise<void> {
   await tx.table(scimUserKind).replace({ ...row, identityUid });
+  await followLink(tx, row.providerUid, identityUid, context);
 }
 
 /**

@@ -2,7 +2,6 @@
 import { SessionSchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { failedPrecondition, notFound, notPermitted, unauthenticated } from "../../kernel/errors.js";
-import type { Ids } from "../../kernel/ids.js";
 import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
 import type { BodyView } from "../../pipeline/body.js";
 import type { GroupInviteRow } from "../../store/iam/group-invites.js";
@@ -11,6 +10,8 @@ import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import { findDefaultRole, identityProviderKind } from "../../store/iam/identity-providers.js";
 import { scimUserKind } from "../../store/iam/scim-users.js";
 import type { Tx } from "../../store/transaction.js";
+import type { DirectoryContext } from "../directories/rights.js";
+import { followLink } from "../directories/work.js";
 import { findChosenName, identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { ensureAccepted } from "../role-bindings/create-binding.js";
@@ -59,11 +60,7 @@ export interface SignInResult {
  * @throws ApiError NOT_FOUND for a person who is not registered, PERMISSION_DENIED for the invite of another person and for
  * one whom the directory of the provider does not let sign in, UNAUTHENTICATED when the provider is gone, FAILED_PRECONDITION for too many mappings.
  */
-export async function signIn(
-  tx: Tx,
-  login: SignIn,
-  context: { readonly ids: Ids; readonly nowMs: number },
-): Promise<SignInResult> {
+export async function signIn(tx: Tx, login: SignIn, context: DirectoryContext): Promise<SignInResult> {
   const { nowMs, ids } = context;
   const asserted = await getAssertedIdentity(tx, login);
   const { provider } = asserted;
@@ -79,11 +76,13 @@ export async function signIn(
         await ensureAccepted(tx, provider.groupUid, { identityUid: person.uid, roleUid }, context);
       }
       await acceptBindingsAt(tx, person.uid, provider.groupUid);
+      // Who was deleted here and not in the directory is linked still.
+      if (sent === undefined) await followLink(tx, provider.uid, person.uid, context);
     }
   } else {
     person = await refreshPerson(tx, person, asserted, { nowMs, isPartial: login.isPartial === true });
   }
-  if (sent !== undefined) await linkPerson(tx, sent, person.uid);
+  if (sent !== undefined) await linkPerson(tx, sent, person.uid, context);
   if (invite !== undefined) await acceptInvite(tx, invite, person, { ids, nowMs });
   return {
     identityUid: person.uid,

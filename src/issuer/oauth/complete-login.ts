@@ -120,10 +120,10 @@ async function signInAndRespond(
   context: LoginContext,
   completion: LoginCompletion,
 ): Promise<AfterCommit<WebResponse>> {
-  const { clock, ids } = context;
+  const { clock, ids, quotas } = context;
   const { login, provider, request, decisions, revokeTimeMs } = completion;
   const nowMs = clock();
-  const signedIn = await signIn(tx, buildSignIn(context, completion), { ids, nowMs });
+  const signedIn = await signIn(tx, buildSignIn(context, completion), { ids, nowMs, quotas });
   const { identityUid, mappings, informative } = signedIn;
   const person = await tx.table(identityKind).find(identityUid);
   if (revokeTimeMs !== undefined && person?.revokeTimeMs !== revokeTimeMs) {

@@ -2,7 +2,7 @@
 import { asc } from "drizzle-orm";
 import { byCreation, declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
-import { ownColumns } from "../rows.js";
+import { ownColumns, selectAny } from "../rows.js";
 import { buildEquals, rowLimit, statement } from "../statement.js";
 
 /** Mappings of directories' groups as they are listed; their parent is the provider. */
@@ -58,7 +58,14 @@ const ofGroup = statement<{ providerUid: string; externalGroupId: string; limit:
     .limit(rowLimit("limit")),
 );
 
+const same = selectAny("groupMappings", "providerUid", "externalGroupId", "roleUid", "scope");
+
 export class GroupMappings extends ListedTable<GroupMappingRow> {
+  /** Whether there is a mapping of the same external group to the same role at the same scope. */
+  hasSame({ providerUid, externalGroupId, roleUid, scope }: GroupMappingRow): Promise<boolean> {
+    return this.has(same, { providerUid, externalGroupId, roleUid, scope });
+  }
+
   /** The mappings of an external group, at most `limit`. */
   findOfGroup(providerUid: string, externalGroupId: string, limit: number): Promise<GroupMappingRow[]> {
     return this.all(ofGroup, { providerUid, externalGroupId, limit });

@@ -219,13 +219,12 @@ const justified = statement<{ uid: string }, object>((q, t) =>
     .where(and(buildEquals(t.roleBindings, "uid"), isJustified(t))),
 );
 // The bindings of an identity that a directory manages, whether it grants them or not.
-const managedOf = statement<Named<"identityUid"> & { providerUid: string; limit: number }, RoleBindingRow>((q, t) =>
+const managedOf = statement<Named<"identityUid"> & { providerUid: string }, RoleBindingRow>((q, t) =>
   q
     .select(ownColumns(t.roleBindings))
     .from(t.roleBindings)
     .where(and(buildEquals(t.roleBindings, "identityUid"), eq(t.roleBindings.managedByUid, value("providerUid"))))
-    .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid))
-    .limit(rowLimit("limit")),
+    .orderBy(asc(t.roleBindings.groupUid), asc(t.roleBindings.roleUid)),
 );
 const ofIdentity = selectSome("roleBindings", ["identityUid"]);
 const anyOfRole = selectAny("roleBindings", "roleUid");
@@ -672,9 +671,9 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return rows.map(({ uid }) => uid);
   }
 
-  /** The stored bindings of an identity that a provider's directory manages, at most `limit`. */
-  findManagedOf(identityUid: string, providerUid: string, limit: number): Promise<RoleBindingRow[]> {
-    return this.all(managedOf, { identityUid, providerUid, limit });
+  /** The stored bindings of an identity that a provider's directory manages, in the order of groups and roles. */
+  findManagedOf(identityUid: string, providerUid: string): Promise<RoleBindingRow[]> {
+    return this.all(managedOf, { identityUid, providerUid });
   }
 
   /** Whether the identity has the role at any group, also by a binding that has ended. */

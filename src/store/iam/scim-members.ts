@@ -5,11 +5,15 @@ import { and, asc, count, eq, gt, lt, max } from "drizzle-orm";
 import { deleteRows, insertMissing, ownColumns, selectAny, selectSome } from "../rows.js";
 import { buildEquals, rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { ScimMemberRow } from "../tables/scim.js";
+import type { GroupMappingRow } from "./group-mappings.js";
 import type { ScimGroupRow } from "./scim-groups.js";
 import type { ScimUserRow } from "./scim-users.js";
 
 /** A member of a group, as responses show it. */
 export type ScimMember = Pick<ScimUserRow, "uid" | "displayName" | "userName" | "identityUid">;
+
+/** A role that a mapping gives the members of a group. */
+export type MappedRole = Pick<GroupMappingRow, "scope" | "roleUid" | "createdBy">;
 
 /** A set of members of a group. */
 type MemberSet = Pick<ScimMemberRow, "groupUid" | "memberSet">;
@@ -62,6 +66,26 @@ const groupsOf = statement<{ userUid: string; after: string; limit: number }, Sc
     .limit(rowLimit("limit"));
 });
 
+// What the mappings of a provider give somebody, as often as mappings do.
+const mappedRoles = statement<{ userUid: string }, MappedRole>((q, t) => {
+  const { groupMappings, scimGroups, scimMembers } = t;
+  return q
+    .select({ scope: groupMappings.scope, roleUid: groupMappings.roleUid, createdBy: groupMappings.createdBy })
+    .from(scimMembers)
+    .innerJoin(
+      scimGroups,
+      and(eq(scimGroups.uid, scimMembers.groupUid), eq(scimGroups.memberSet, scimMembers.memberSet)),
+    )
+    .innerJoin(
+      groupMappings,
+      and(
+        eq(groupMappings.providerUid, scimGroups.providerUid),
+        eq(groupMappings.externalGroupId, scimGroups.mappedId),
+      ),
+    )
+    .where(buildEquals(scimMembers, "userUid"));
+});
+
 // The rows of a group in sets with numbers below that of the parameter.
 const before = statement<MemberSet & { limit: number }, ScimMemberRow>((q, t) =>
   q
@@ -100,6 +124,11 @@ export class ScimMembers extends TransactionPart {
   /** The groups that somebody is a member of, in the order of uids, from the first one after `after`, at most `limit`. */
   findGroupsOf(userUid: string, after: string, limit: number): Promise<ScimGroupRow[]> {
     return this.all(groupsOf, { userUid, after, limit });
+  }
+
+  /** What mappings give somebody by the groups that the person is a member of; a role at a scope once for each mapping. */
+  findMappedRoles(userUid: string): Promise<MappedRole[]> {
+    return this.all(mappedRoles, { userUid });
   }
 
   /** The rows of somebody in all sets of all groups, at most `limit`. */

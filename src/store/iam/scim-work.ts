@@ -1,38 +1,52 @@
 // What is left to do after a change of the groups of a directory (src/scim/rights.ts).
-import { asc, count } from "drizzle-orm";
+import { and, asc, count, sql } from "drizzle-orm";
 import { deleteRows, putRow, selectRows } from "../rows.js";
-import { buildEquals, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
+import { buildEquals, rowLimit, statement, statementFamily, TransactionPart, value } from "../statement.js";
 import type { ScimWorkKind, ScimWorkRow } from "../tables/scim.js";
 
 const put = putRow("scimWork", "providerUid", "kind", "uid");
 const find = selectRows("scimWork", ["providerUid", "kind", "uid"]);
 const remove = deleteRows("scimWork", "providerUid", "kind", "uid");
 
-const some = statementFamily<"all" | "provider", { providerUid?: string; limit: number }, ScimWorkRow>(
+// In the order of their keys, from the first one after a key.
+const some = statementFamily<"all" | "provider", ScimWorkKey & { limit: number }, ScimWorkRow>(
   String,
   (which) =>
-    (q, { scimWork }) =>
-      q
+    (q, { scimWork }) => {
+      const { providerUid, kind, uid } = scimWork;
+      const after =
+        which === "all"
+          ? sql`(${providerUid}, ${kind}, ${uid}) > (${value("providerUid")}, ${value("kind")}, ${value("uid")})`
+          : and(buildEquals(scimWork, "providerUid"), sql`(${kind}, ${uid}) > (${value("kind")}, ${value("uid")})`);
+      return q
         .select()
         .from(scimWork)
-        .where(which === "all" ? undefined : buildEquals(scimWork, "providerUid"))
-        .orderBy(asc(scimWork.providerUid), asc(scimWork.kind), asc(scimWork.uid))
-        .limit(rowLimit("limit")),
+        .where(after)
+        .orderBy(asc(providerUid), asc(kind), asc(uid))
+        .limit(rowLimit("limit"));
+    },
 );
 
 const countOfProvider = statement<{ providerUid: string }, { total: number }>((q, t) =>
   q.select({ total: count() }).from(t.scimWork).where(buildEquals(t.scimWork, "providerUid")),
 );
+/** What something to do is found by. */
+export type ScimWorkKey = Omit<ScimWorkRow, "position">;
 
 export class ScimWork extends TransactionPart {
-  /** The first things to do in the order of their keys, at most `limit`: of a provider, or of all. */
-  list(limit: number, providerUid?: string): Promise<ScimWorkRow[]> {
-    return providerUid === undefined
-      ? this.all(some("all"), { limit })
-      : this.all(some("provider"), { providerUid, limit });
+  /**
+   * Things to do in the order of their keys, at most `limit`.
+   *
+   * @param providerUid of this provider alone; of all unless set
+   * @param after the last one before
+   */
+  list(limit: number, providerUid?: string, after?: ScimWorkKey): Promise<ScimWorkRow[]> {
+    const { kind, uid, ...other } = after ?? { providerUid: "", kind: "", uid: "" };
+    if (providerUid === undefined) return this.all(some("all"), { ...other, kind: kind as ScimWorkKind, uid, limit });
+    return this.all(some("provider"), { providerUid, kind: kind as ScimWorkKind, uid, limit });
   }
 
-  find(key: Omit<ScimWorkRow, "position">): Promise<ScimWorkRow | undefined> {
+  find(key: ScimWorkKey): Promise<ScimWorkRow | undefined> {
     return this.first(find, key);
   }
 
@@ -46,7 +60,7 @@ export class ScimWork extends TransactionPart {
     return this.run(put, row);
   }
 
-  delete({ providerUid, kind, uid }: Omit<ScimWorkRow, "position">): Promise<void> {
+  delete({ providerUid, kind, uid }: ScimWorkKey): Promise<void> {
     return this.run(remove, { providerUid, kind, uid });
   }
 

@@ -16,6 +16,7 @@ import type { Store } from "../../../src/store/store.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { precondition } from "../../contract/expectations.js";
 import { restAs } from "../../contract/rest.js";
+import { directoryContext } from "../../support/directory-context.js";
 import { bindingRow } from "../../support/rows.js";
 import {
   deleteScimUser,
@@ -73,7 +74,7 @@ export function directoryPersonSuite(name: string): void {
       ...{ issuer, subject, claims, providerUid, register: false },
     });
     const enter = async (login: SignIn) =>
-      (await world.write((tx) => signIn(tx, login, { ids: randomIds, nowMs: Date.now() }))).identityUid;
+      (await world.write((tx) => signIn(tx, login, directoryContext()))).identityUid;
     const refusalOf = async (work: () => Promise<unknown>): Promise<Outcome | undefined> => {
       try {
         await work();

@@ -11,6 +11,7 @@ import { scimUserKind } from "../../../src/store/iam/scim-users.js";
 import type { Store } from "../../../src/store/store.js";
 import type { Tx } from "../../../src/store/transaction.js";
 import { restAs } from "../../contract/rest.js";
+import { directoryContext } from "../../support/directory-context.js";
 import { deleteScimUser, insertProvider, insertScimGroup, insertScimUser } from "../../support/scim-people.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 
@@ -60,7 +61,7 @@ export function tokenGroupsSuite(name: string): void {
       const login = {
         ...{ issuer, subject: randomIds.newId(), claims: { groups: ["eng"] }, providerUid: provider, register: false },
       };
-      const enter = () => world.write((tx) => signIn(tx, login, { ids: randomIds, nowMs: Date.now() }));
+      const enter = () => world.write((tx) => signIn(tx, login, directoryContext()));
       const { identityUid: uid, mappings } = await enter();
       assert.deepEqual(mappings, [mapping]);
       return { provider, mapping, uid, enter, token: await world.harness.token(uid, mappings) };

@@ -7,6 +7,7 @@ import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js
 import { groupKind } from "../../../src/store/iam/groups.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
 import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { directoryContext } from "../../support/directory-context.js";
 import { bindingRow, groupRow, identityRow } from "../../support/rows.js";
 import {
   Agent,
@@ -26,11 +27,11 @@ let kit: LoginKit;
 
 before(async () => {
   kit = await startLogin(() => ({ registration: "invite" }));
-  const { store, ids } = kit.deps;
+  const { store } = kit.deps;
   // A person with an account.
   await store.write(async (tx) => {
     const { issuer } = kit.provider;
-    await signIn(tx, { issuer, subject: "alice", claims: {}, register: true }, { ids, nowMs: 1_000 });
+    await signIn(tx, { issuer, subject: "alice", claims: {}, register: true }, directoryContext(1_000));
   });
 });
 

@@ -10,6 +10,7 @@ import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js
 import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
 import { roleBindingKind } from "../../../src/store/iam/role-bindings.js";
+import { directoryContext } from "../../support/directory-context.js";
 import { USER_INFO } from "../../support/oidc-provider.js";
 import { Agent, type LoginKit, PROGRAM, startLogin } from "./login-kit.js";
 
@@ -161,7 +162,7 @@ describe("UserInfo", () => {
     };
     const signInAgain = async (subject: string, claims: SignIn["claims"], isPartial: boolean) => {
       const login = { issuer: kit.provider.issuer, subject, claims, isPartial, register: true };
-      await kit.store.write((tx) => signIn(tx, login, { ids: randomIds, nowMs: Date.now() }));
+      await kit.store.write((tx) => signIn(tx, login, directoryContext()));
       return stored(subject);
     };
     const { subject } = await login(kit, { email, email_verified: true });

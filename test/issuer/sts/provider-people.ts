@@ -1,6 +1,7 @@
 // An organisation's own provider and the people who came through it, for tests.
 import { signIn } from "../../../src/iam/people/sign-in.js";
-import { builtinRoleUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
+import { builtinRoleUid, providerPersonUid } from "../../../src/kernel/ids.js";
+import { directoryContext } from "../../support/directory-context.js";
 import { ask } from "./ask.js";
 import type { ExchangeWorld, Somebody } from "./exchange-world.js";
 
@@ -45,9 +46,7 @@ export async function makeProvider(world: ExchangeWorld, values: ProviderValues 
     token: (claims) => world.people.token({ aud: client, ...claims }),
     async signIn(subject, claims = {}) {
       const signInRequest = { issuer, subject, claims: { aud: client, ...claims }, providerUid: uid, register: false };
-      const { identityUid } = await world.write((tx) =>
-        signIn(tx, signInRequest, { ids: randomIds, nowMs: Date.now() }),
-      );
+      const { identityUid } = await world.write((tx) => signIn(tx, signInRequest, directoryContext()));
       if (identityUid !== providerPersonUid(uid, issuer, subject)) throw new Error("somebody else signed in");
       return identityUid;
     },
