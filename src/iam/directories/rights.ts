@@ -36,12 +36,14 @@ export interface DirectoryContext {
   readonly quotas: Quotas;
   /** Epoch milliseconds. */
   readonly nowMs: number;
+  /** How many rows a unit of work changes or looks at; {@link MAX_UNIT} unless set. Tests set less. */
+  readonly maxUnit?: number;
   /** The request that causes it, for the audit log; absent for what follows later. */
   readonly request?: Pick<AuditRow, "method" | "requestId" | "traceId" | "remoteAddress" | "tokenId">;
 }
 
-/** How many bindings of a person one unit of work creates and deletes. */
-const MAX_CHANGES = 100;
+/** How many members a unit of work looks at, and how many bindings of one person it creates and deletes. */
+export const MAX_UNIT = 100;
 const BINDING_CREATED = "dev.chainguard.api.iam.rolebindings.created.v1";
 
 const keyOf = ({ scope, roleUid }: Pick<MappedRole, "scope" | "roleUid">) => `${scope} ${roleUid}`;
@@ -63,7 +65,7 @@ export class DirectoryRights {
   }
 
   /**
-   * Reconciles the bindings of an identity, at most 100 of them.
+   * Reconciles the bindings of an identity, at most {@link MAX_UNIT} of them.
    *
    * @param takesOnly only deletes what is surplus: where a quota leaves no room for the rest
    * @returns whether nothing is left to do
@@ -76,8 +78,9 @@ export class DirectoryRights {
     const surplus = existing.filter((row) => !wanted.has(keyOfBinding(row)));
     const there = new Set(existing.map(keyOfBinding));
     const missing = takesOnly ? [] : [...wanted.values()].filter((role) => !there.has(keyOf(role)));
-    const deleted = surplus.slice(0, MAX_CHANGES);
-    const created = missing.slice(0, MAX_CHANGES - deleted.length);
+    const { maxUnit = MAX_UNIT } = this.#context;
+    const deleted = surplus.slice(0, maxUnit);
+    const created = missing.slice(0, maxUnit - deleted.length);
     await this.#deleteAll(deleted);
     await this.#createAll(identityUid, created);
     return deleted.length === surplus.length && created.length === missing.length;

@@ -16,11 +16,9 @@ import type { ScimWorkKey } from "../../store/iam/scim-work.js";
 import type { Store } from "../../store/store.js";
 import type { ScimWorkRow } from "../../store/tables/scim.js";
 import type { Tx } from "../../store/transaction.js";
-import { type DirectoryContext, DirectoryRights } from "./rights.js";
+import { type DirectoryContext, DirectoryRights, MAX_UNIT } from "./rights.js";
 
-/** How many members a unit of work adds, removes or reconciles. */
-export const MAX_UNIT = 100;
-/** Greater than the number of rows of work that are read at a time. */
+/** How many rows of work are read at a time. */
 const MAX_READ = 100;
 /** How many groups one unit of work notes for a mapping; those with the same id are few. */
 const MAX_GROUPS = 100;
@@ -84,9 +82,10 @@ export async function writeMembers(
   { write }: Pick<Store, "write">,
   { uid: groupUid, providerUid }: ScimGroupRow,
   userUids: readonly string[],
+  { maxUnit = MAX_UNIT }: Pick<DirectoryContext, "maxUnit"> = {},
 ): Promise<number | undefined> {
   let memberSet: number | undefined;
-  for (let start = 0; start < userUids.length; start += MAX_UNIT) {
+  for (let start = 0; start < userUids.length; start += maxUnit) {
     const known: number | undefined = memberSet;
     memberSet = await write(async (tx) => {
       const group = await tx.table(scimGroupKind).find(groupUid);
@@ -94,7 +93,7 @@ export async function writeMembers(
       if (group === undefined || (known ?? Number.MAX_SAFE_INTEGER) <= group.memberSet)
         throw new MembersReplacedError();
       const next = known ?? (await findNextSet(tx, group));
-      for (const userUid of userUids.slice(start, start + MAX_UNIT)) {
+      for (const userUid of userUids.slice(start, start + maxUnit)) {
         const user = await tx.table(scimUserKind).find(userUid);
         if (user?.providerUid !== providerUid) throw new UnknownMemberError(userUid);
         await tx.scimMembers.add({ groupUid, memberSet: next, userUid });
@@ -189,10 +188,11 @@ export async function followLink(
  * @returns whether the person is in no group any more; otherwise it is called again
  */
 export async function leaveGroups(tx: Tx, user: ScimUserRow, context: DirectoryContext): Promise<boolean> {
-  const rows = await tx.scimMembers.findRowsOf(user.uid, MAX_UNIT);
+  const { maxUnit = MAX_UNIT } = context;
+  const rows = await tx.scimMembers.findRowsOf(user.uid, maxUnit);
   for (const row of rows) await tx.scimMembers.remove(row);
   if (rows.length > 0) await reconcileAll(tx, user.providerUid, [user], context, true);
-  return rows.length < MAX_UNIT;
+  return rows.length < maxUnit;
 }
 
 /**
@@ -253,17 +253,18 @@ async function workOn(
   context: DirectoryContext,
   takesOnly = false,
 ): Promise<string | undefined> {
+  const { maxUnit = MAX_UNIT } = context;
   if (kind === "person") {
     return (await new DirectoryRights(tx, providerUid, context).reconcile(uid, takesOnly)) ? undefined : "";
   }
   const group = await tx.table(scimGroupKind).find(uid);
   if (kind === "group") {
     if (group === undefined) return undefined;
-    const members = await tx.scimMembers.list({ groupUid: uid, memberSet: group.memberSet }, position, MAX_UNIT);
+    const members = await tx.scimMembers.list({ groupUid: uid, memberSet: group.memberSet }, position, maxUnit);
     await reconcileAll(tx, providerUid, members, context, takesOnly);
-    return members.length < MAX_UNIT ? undefined : members.at(-1)?.uid;
+    return members.length < maxUnit ? undefined : members.at(-1)?.uid;
   }
-  const rows = await tx.scimMembers.findStale(uid, group?.memberSet, MAX_UNIT);
+  const rows = await tx.scimMembers.findStale(uid, group?.memberSet, maxUnit);
   const users: SomeUser[] = [];
   for (const row of rows) {
     await tx.scimMembers.remove(row);
@@ -272,7 +273,7 @@ async function workOn(
   }
   // They are not given anything by losing a group.
   await reconcileAll(tx, providerUid, users, context, true);
-  return rows.length < MAX_UNIT ? undefined : "";
+  return rows.length < maxUnit ? undefined : "";
 }
 
 /** What {@link continueWork} needs of its caller. */

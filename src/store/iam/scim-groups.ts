@@ -86,11 +86,7 @@ const page = statementFamily<ScimGroupOrder, { providerUid: string; limit: numbe
         .limit(rowLimit("limit"))
         .offset(rowLimit("offset"))
         .as("page");
-      return q
-        .select(ownColumns(scimGroups))
-        .from(uids)
-        .innerJoin(scimGroups, eq(scimGroups.uid, uids.uid))
-        .orderBy(...columns.map((column) => order(column)));
+      return q.select(ownColumns(scimGroups)).from(uids).innerJoin(scimGroups, eq(scimGroups.uid, uids.uid));
     },
 );
 
@@ -147,8 +143,11 @@ export class ScimGroups extends ListedTable<ScimGroupRow> {
   }
 
   /** A page of the groups of a provider. */
-  findPage(providerUid: string, order: ScimGroupOrder, offset: number, limit: number): Promise<ScimGroupRow[]> {
-    return this.all(page(order), { providerUid, offset, limit });
+  async findPage(providerUid: string, order: ScimGroupOrder, offset: number, limit: number): Promise<ScimGroupRow[]> {
+    const rows = await this.all(page(order), { providerUid, offset, limit });
+    const sign = order.descending ? -1 : 1;
+    const compare = <T>(a: T, b: T) => (a < b ? -sign : a > b ? sign : 0);
+    return rows.sort((a, b) => compare(a[order.by], b[order.by]) || compare(a.uid, b.uid));
   }
 
   /** The groups of a provider in the order of uids, from the first one after `after`, at most `limit`. */
