@@ -15,10 +15,11 @@ import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
+import { cascadeDelete, guardDelete, hasRows } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { groupInviteKind } from "../../store/iam/group-invites.js";
+import { groupMappingKind } from "../../store/iam/group-mappings.js";
 import { type GroupRow, groupKind } from "../../store/iam/groups.js";
 import { identityKind } from "../../store/iam/identities.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
@@ -101,6 +102,12 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
         const row = await getRow(tx, groups, uid);
         await guardDelete(definitions, groups, uid, tx, startMs);
+        if (await hasRows(tx.table(groupMappingKind), "scope", uid)) {
+          throw failedPrecondition(
+            "RESOURCE_IN_USE",
+            "cannot delete group that is the scope of external group role mappings",
+          );
+        }
         await cascadeDelete(definitions, groups, uid, tx);
         await tx.accessRequests.deleteOf(uid);
         await tx.table(groupKind).delete(row.uid);

@@ -113,6 +113,7 @@ export class ScimMembers extends TransactionPart {
 
   /** How many members a set has; reads all of them. */
   async count({ groupUid, memberSet }: MemberSet): Promise<number> {
+    await this.tx.pause?.();
     return (await this.first(countMembers, { groupUid, memberSet }))?.total ?? 0;
   }
 

@@ -16,6 +16,103 @@ const createsProvider: Step = {
   keep: { made: "uid" },
 };
 
+interface MappingApi {
+  readonly service: string;
+  /** The request that creates a mapping in this version, of the viewer role unless said otherwise. */
+  readonly create: (scope: string, roleUid?: string) => object;
+  /** The method of groups that deletes one, and the field with its uid. */
+  readonly deleteGroup: readonly [method: string, field: string];
+}
+
+const createMappingV2 = (scope: string, roleUid = "<viewerRole>") => ({
+  parent: "<made>",
+  externalGroupRoleMapping: { externalGroupId: "team", roleUid, scope },
+});
+
+/** How each version creates mappings. */
+const mappingApis: readonly MappingApi[] = [
+  {
+    service: "iam.ExternalGroupRoleMappings",
+    create: (scope, roleUidp = "<viewerRole>") => ({
+      parentId: "<made>",
+      mapping: { externalGroupId: "team", roleUidp, scope },
+    }),
+    deleteGroup: ["iam.Groups.Delete", "id"],
+  },
+  ...["iam.v2beta1", "iam.v2"].map((version) => ({
+    service: `${version}.ExternalGroupRoleMappingsService`,
+    create: createMappingV2,
+    deleteGroup: [`${version}.GroupsService.DeleteGroup`, "uid"] as const,
+  })),
+];
+
+// At which groups a mapping grants its role, in one version.
+function rulesOfMappings({ service, create, deleteGroup: [deleteGroup, uidField] }: MappingApi): Rule[] {
+  const [method, uid] = service.startsWith("iam.v2") ? ["CreateExternalGroupRoleMapping", "uid"] : ["Create", "id"];
+  const creates = (request: object, expect: Step["expect"]): Step => ({
+    ...{ call: `${service}.${method}`, as: "freshOwner", request, expect },
+    ...(expect.code === undefined && { keep: { mapping: uid } }),
+  });
+  const createsGroup: Step = {
+    call: "CreateGroup",
+    as: "freshOwner",
+    request: { parent: "<freshRoot>", group: { name: "team" } },
+    expect: {},
+    keep: { team: "uid" },
+  };
+  const noScope = invalid(["scope", "scope must be a group of the organisation"]);
+  const anchor = "group-mappings";
+  return [
+    {
+      anchor,
+      says: `${service}: the scope is any group of the organisation`,
+      steps: [
+        createsProvider,
+        createsGroup,
+        creates(create("<team>"), { result: { scope: "<team>", externalGroupId: "team" } }),
+        creates(create("<freshRoot>"), { result: { scope: "<freshRoot>" } }),
+        creates(create("<team>"), { code: "ALREADY_EXISTS" }),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: the error of another organisation's group is that of one that does not exist`,
+      steps: [
+        createsProvider,
+        creates(create("<fresh>"), noScope),
+        creates(create("0123456789abcdef0123456789abcdef01234567"), noScope),
+        creates(create("<freshRoot>/0123456789abcdef"), noScope),
+        creates(create("<made>"), noScope),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: a group that is the scope of a mapping is not deleted`,
+      steps: [
+        createsProvider,
+        createsGroup,
+        creates(create("<team>"), {}),
+        {
+          call: deleteGroup,
+          as: "freshOwner",
+          request: { [uidField]: "<team>" },
+          expect: precondition(
+            "RESOURCE_IN_USE",
+            "cannot delete group that is the scope of external group role mappings",
+          ),
+        },
+        {
+          call: "DeleteExternalGroupRoleMapping",
+          as: "freshOwner",
+          request: { uid: "<mapping>" },
+          expect: { text: "" },
+        },
+        { call: deleteGroup, as: "freshOwner", request: { [uidField]: "<team>" }, expect: { text: "" } },
+      ],
+    },
+  ];
+}
+
 /** The services of all versions, with the name of the field that has the uid of the provider. */
 const scimServices = [
   ["iam.IdentityProviders", "identityProviderId"],
@@ -283,6 +380,13 @@ export const identityProviders: readonly Rule[] = [
         expect: { result: { totalCount: "0" } },
       },
     ],
+  },
+  ...mappingApis.flatMap(rulesOfMappings),
+  {
+    anchor: "group-mappings",
+    says: "a caller maps a role only at a group where it holds what the role grants",
+    shownBy: "test/iam/group-mappings.test.ts",
+    test: "is made at any group where its maker holds what the role grants, and at no other",
   },
   {
     anchor: "identity-providers",
