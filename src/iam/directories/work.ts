@@ -20,8 +20,6 @@ import { type DirectoryContext, DirectoryRights, MAX_UNIT } from "./rights.js";
 
 /** How many rows of work are read at a time. */
 const MAX_READ = 100;
-/** How many groups one unit of work notes for a mapping; those with the same id are few. */
-const MAX_GROUPS = 100;
 
 type SomeUser = Pick<ScimUserRow, "uid" | "identityUid">;
 
@@ -162,7 +160,7 @@ export async function followMapping(
   change: "created" | "deleted",
   context: DirectoryContext,
 ): Promise<void> {
-  const groups = await tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId, "", MAX_GROUPS);
+  const groups = await tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId);
   for (const { uid } of groups) await begin(tx, { providerUid, kind: "group", uid }, context, change === "deleted");
 }
 
