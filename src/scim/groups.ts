@@ -6,13 +6,12 @@
 // switches to it: so nobody who stays loses anything meanwhile, and whoever goes loses everything at once.
 
 import { isDeepStrictEqual } from "node:util";
-import type { DirectoryContext } from "../iam/directories/rights.js";
+import { type DirectoryContext, MAX_UNIT } from "../iam/directories/rights.js";
 import {
   addMembers,
   continueWork,
   deleteGroup,
   followMappedId,
-  MAX_UNIT,
   MembersReplacedError,
   removeMembers,
   switchMembers,
