@@ -116,6 +116,12 @@ function tooManyMembers(): ScimError {
 // A collection gets the rows that it has returned.
 type AnyCollection = Collection<StoredResource>;
 
+/** A search among the resources of one type. */
+interface Search {
+  readonly collection: AnyCollection;
+  readonly parameters: ListParameters;
+}
+
 /** A request whose token is valid. */
 interface Call {
   readonly request: WebRequest;
@@ -167,7 +173,7 @@ class ScimEndpoint {
       }
       case ".search":
         if (id !== undefined) throw nowhere();
-        return this.#search(call, this.#users);
+        return this.#searchAll(call);
       case "Bulk":
       case "Me":
         throw new ScimError(501, `/${first} is not supported`);
@@ -210,9 +216,49 @@ class ScimEndpoint {
     return this.#list(call, collection, readSearchRequest(await readBody(call.request), collection.type));
   }
 
+  // A search of the whole directory: what matches among its people, and then among its groups. A type without an attribute that the
+  // request names has no match (RFC 7644, section 3.4.3).
+  async #searchAll(call: Call): Promise<WebResponse> {
+    requireMethod(call.request.method, ["POST"]);
+    const body = await readBody(call.request);
+    const searches = this.#readSearches(body);
+    const [{ parameters: first }] = searches;
+    const shown: Resource[] = [];
+    let total = 0;
+    for (const { collection, parameters } of searches) {
+      // The places of the response that earlier types have left.
+      const startIndex = Math.max(1, first.startIndex - total);
+      const count = Math.max(0, first.count - shown.length);
+      const found = await this.#read(call, collection, { ...parameters, startIndex, count });
+      shown.push(...found.resources);
+      total += found.total;
+    }
+    return json(200, buildListResponse(shown, total, first.startIndex));
+  }
+
+  #readSearches(body: unknown): readonly [Search, ...Search[]] {
+    const errors: unknown[] = [];
+    const searches = [this.#users, this.#groups].flatMap((collection) => {
+      try {
+        return [{ collection, parameters: readSearchRequest(body, collection.type) }];
+      } catch (error) {
+        errors.push(error);
+        return [];
+      }
+    });
+    const [first, ...others] = searches;
+    if (first === undefined) throw errors[0];
+    return [first, ...others];
+  }
+
   async #list(call: Call, collection: AnyCollection, parameters: ListParameters): Promise<WebResponse> {
-    const { resources, total } = await this.#inTurn(call, () =>
-      this.#read(call, async (tx) => {
+    const { resources, total } = await this.#read(call, collection, parameters);
+    return json(200, buildListResponse(resources, total, parameters.startIndex));
+  }
+
+  #read(call: Call, collection: AnyCollection, parameters: ListParameters) {
+    return this.#inTurn(call, () =>
+      this.#readProven(call, async (tx) => {
         const { rows, total } = await collection.list(tx, call.address.providerUid, parameters);
         const view = this.#createView(call, collection, parameters);
         const resources: Resource[] = [];
@@ -226,7 +272,6 @@ class ScimEndpoint {
         return { resources, total };
       }),
     );
-    return json(200, buildListResponse(resources, total, parameters.startIndex));
   }
 
   async #resource(call: Call, method: WebMethod, collection: AnyCollection, id: string): Promise<WebResponse> {
@@ -247,7 +292,7 @@ class ScimEndpoint {
 
   async #get(call: Call, collection: AnyCollection, id: string, projection: Projection): Promise<WebResponse> {
     const row = await this.#inTurn(call, () =>
-      this.#read(call, (tx) => collection.find(tx, call.address.providerUid, id)),
+      this.#readProven(call, (tx) => collection.find(tx, call.address.providerUid, id)),
     );
     if (row === undefined) throw notFound(collection.type, id);
     const ifNoneMatch = call.request.header("if-none-match");
@@ -257,7 +302,7 @@ class ScimEndpoint {
     return this.#show(call, collection, row, projection, 200);
   }
 
-  #read<T>({ address, token }: Call, unit: (tx: Tx) => Promise<T>): Promise<T> {
+  #readProven<T>({ address, token }: Call, unit: (tx: Tx) => Promise<T>): Promise<T> {
     const { store, clock } = this.#deps;
     return store.read(async (tx) => {
       await requireProvider(tx, address.providerUid, token, clock());

@@ -98,10 +98,9 @@ async function showMembers(tx: Tx, row: ScimGroupRow, { endpointUrl }: View): Pr
   const members: Resource[] = [];
   for (let after = ""; ; ) {
     const slice = await tx.scimMembers.list({ groupUid: row.uid, memberSet: row.memberSet }, after, SLICE);
-    for (const { uid, displayName, userName } of slice) {
+    for (const { uid } of slice) {
       const value = idOf({ uid });
-      const $ref = `${endpointUrl}${userType.endpoint}/${value}`;
-      members.push({ value, $ref, type: userType.name, display: displayName || userName });
+      members.push({ value, $ref: `${endpointUrl}${userType.endpoint}/${value}`, type: userType.name });
     }
     const last = slice.at(-1);
     if (last === undefined || slice.length < SLICE) return members.length === 0 ? {} : { [MEMBERS]: members };

@@ -127,7 +127,7 @@ export function groupsSuite(name: string): void {
       const part = await world.send(
         "PATCH",
         `/Groups/${id}`,
-        patch({ op: "replace", path: `members[value eq "${a}"].display`, value: "x" }),
+        patch({ op: "replace", path: `members[value eq "${a}"].type`, value: "x" }),
       );
       assert.equal(part.status, 400, part.text);
     });
@@ -191,7 +191,7 @@ export function groupsSuite(name: string): void {
       assert.deepEqual(await find(`id eq "${one.id}" and members eq "${b}"`), []);
       assert.deepEqual(await find(`members.value eq "${b}"`), [two.id]);
       assert.deepEqual(await find(`members[value eq "${a}"]`), [one.id, two.id].sort());
-      const { status } = await world.send("GET", `/Groups?filter=${encodeURIComponent('members.display co "x"')}`);
+      const { status } = await world.send("GET", `/Groups?filter=${encodeURIComponent('members.type co "x"')}`);
       assert.equal(status, 400);
     });
 
