@@ -15,6 +15,8 @@ const campaigns = new Map([
   ["tokens", node("mutate-tokens", "--tokens", "1000000")],
   ["decisions", node("decisions", "--decisions", "1000000")],
   ["scim", node("test", "test/scim/protocol/differential.test.ts")],
+  ["directory-rights", node("test", "test/iam/directories/rights-campaign.test.ts")],
+  ["directory-rights-pg", node("with-pg", process.execPath, "scripts/test.mjs", "test/pg/directory-rights.test.ts")],
   ["access", node("access", "--calls", "100000")],
   ["access-control", node("access", "--calls", "4000", "--control", "all")],
   ["access-pg", node("with-pg", process.execPath, "scripts/access.mjs", "--pg", "--calls", "20000")],

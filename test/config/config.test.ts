@@ -137,7 +137,7 @@ const ORIGINS = "must be * or a comma-separated list of origins, such as https:/
 const LIMITS =
   "must be limits such as roots=5,tags=2000000: whole numbers up to 2147483647 for roots, groups, identities, roles, " +
   "bindings, identityBindings, invites, providers, mappings, subscriptions, repos, tags, advisories, overlays, " +
-  "overlayBindings, scimUsers";
+  "overlayBindings, scimUsers, scimGroups";
 const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
 
 const DURATION = "must be a number of s, m, h or d, such as 30d";

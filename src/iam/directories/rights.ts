@@ -43,7 +43,7 @@ export interface DirectoryContext {
 }
 
 /** How many members a unit of work looks at, and how many bindings of one person it creates and deletes. */
-export const MAX_UNIT = 100;
+export const MAX_UNIT = 50;
 const BINDING_CREATED = "dev.chainguard.api.iam.rolebindings.created.v1";
 
 const keyOf = ({ scope, roleUid }: Pick<MappedRole, "scope" | "roleUid">) => `${scope} ${roleUid}`;

@@ -1,6 +1,6 @@
 // What a change of a directory's groups, members, mappings or people leaves to do. A change takes effect in one unit of work,
 // whatever its size, because a managed binding counts only while its members and mappings are there. The bindings themselves
-// follow: at once for few people, else in units of at most 100, which scim_work remembers.
+// follow: at once for few people, else in units of some people, which scim_work remembers.
 //
 //   group    reconciles the members of a group from a position on: a mapping came or went, or the group has another id
 //   members  reconciles people whose rows count no more, and deletes these: a group is gone, or has another set of members

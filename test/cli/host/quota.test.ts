@@ -43,7 +43,7 @@ describe("arbor admin quota", () => {
     assert.deepEqual([code, stderr], [0, ""]);
     const [header, ...rows] = stdout.trimEnd().split("\n");
     assert.match(header ?? "", /^QUOTA +USED +LIMIT +SET FOR$/);
-    assert.equal(rows.length, 14);
+    assert.equal(rows.length, 15);
     assert.ok(rows.some((row) => /^bindings +1 +50000 +all$/.test(row)));
     assert.deepEqual(await listQuota("repos", { ARBOR_QUOTAS: "repos=7" }), {
       quota: "repos",
@@ -94,7 +94,7 @@ describe("arbor admin quota", () => {
     );
     const names =
       "groups, identities, roles, bindings, invites, providers, mappings, subscriptions, repos, tags, advisories, " +
-      "overlays, overlayBindings, scimUsers";
+      "overlays, overlayBindings, scimUsers, scimGroups";
     const rule = (text: string) =>
       `arbor: ${text}: must be NAME=LIMIT, and NAME one of ${names}; see arbor admin quotas set --help\n`;
     const number =
