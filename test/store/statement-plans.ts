@@ -65,9 +65,6 @@ export async function useFamilies(store: Store): Promise<void> {
       }
     for (const roots of [[ROOT], [ROOT, ROOT]])
       await tx.nameWords.find({ roots, kind: groupKind, prefix: "a", after: undefined, limit: 1 });
-    await tx.table(scimGroupKind).findAfter(ROOT, "", 1);
-    await tx.table(scimGroupKind).findByDisplayName(ROOT, "a", "", 1);
-    await tx.table(scimGroupKind).findByMappedId(ROOT, "a", "", 1);
     for (const is of [true, false]) {
       await tx.table(groupInviteKind).findByExpiry(ROOT, 0, is ? "live" : "expired", 1);
       await tx.table(roleBindingKind).findByPending(ROOT, is, "", 1);

@@ -20,8 +20,6 @@ import { type DirectoryContext, DirectoryRights, MAX_UNIT } from "./rights.js";
 
 /** How many rows of work are read at a time. */
 const MAX_READ = 100;
-/** How many groups one unit of work notes for a mapping; those with the same id are few. */
-const MAX_GROUPS = 100;
 
 type SomeUser = Pick<ScimUserRow, "uid" | "identityUid">;
 
@@ -162,7 +160,7 @@ export async function followMapping(
   change: "created" | "deleted",
   context: DirectoryContext,
 ): Promise<void> {
-  const groups = await tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId, "", MAX_GROUPS);
+  const groups = await tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId);
   for (const { uid } of groups) await begin(tx, { providerUid, kind: "group", uid }, context, change === "deleted");
 }
 
@@ -298,9 +296,13 @@ export async function continueWork(
 ): Promise<number> {
   let units = 0;
   let full: unknown;
-  for (let after: ScimWorkKey | undefined; ; ) {
+  // What a full quota leaves is not tried again in this run.
+  const left = new Set<string>();
+  let after: ScimWorkKey | undefined;
+  for (;;) {
     const rows = await read((tx) => tx.scimWork.list(MAX_READ, providerUid, after));
-    for (const row of rows) {
+    const todo = rows.filter((row) => !left.has(formatKey(row)));
+    for (const row of todo) {
       let position: string | undefined = row.position;
       let takesOnly = false;
       while (position !== undefined) {
@@ -313,14 +315,20 @@ export async function continueWork(
           if (!isQuotaExceeded(error) || takesOnly) throw error;
           full ??= error;
           takesOnly = true;
+          left.add(formatKey(row));
         }
       }
     }
-    after = rows.at(-1);
-    if (rows.length < MAX_READ) break;
+    // What is done is gone, and may have left more to do before it.
+    after = todo.length > 0 ? undefined : rows.at(-1);
+    if (todo.length === 0 && rows.length < MAX_READ) break;
   }
   if (full !== undefined) throw full;
   return units;
+}
+
+function formatKey({ providerUid, kind, uid }: ScimWorkKey): string {
+  return `${providerUid} ${kind} ${uid}`;
 }
 
 interface Unit {

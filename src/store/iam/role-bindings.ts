@@ -23,6 +23,7 @@ import { byCreation, declareKind, defineKind, type KindPatch, type KindRow, type
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import type { Filter, Join } from "../lists/resource.js";
+import { unindexed } from "../lists/statements.js";
 import { readByUids } from "../lists/walk.js";
 import { ownColumns, selectAny, selectRows, selectSome, updateRows } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, sumOf, toNumber, value } from "../statement.js";
@@ -165,13 +166,14 @@ const isJustified = ({
   scimMembers: m,
   scimUsers: u,
 }: Tables): SQL => {
-  const person = sql`(select ${u.uid} from ${u} where ${u.identityUid} = ${b.identityUid} and ${u.providerUid} = ${b.managedByUid})`;
-  const member = sql`(select 1 from ${m} where ${m.groupUid} = ${g.uid} and ${m.memberSet} = ${g.memberSet}
-    and ${m.userUid} = ${person} limit 1)`;
-  const group = sql`(select 1 from ${g} where ${g.providerUid} = ${x.providerUid} and ${g.mappedId} = ${x.externalGroupId}
-    and ${member} is not null limit 1)`;
-  return sql`(select 1 from ${x} where ${x.scope} = ${b.groupUid} and ${x.roleUid} = ${b.roleUid}
-    and ${x.providerUid} = ${b.managedByUid} and ${group} is not null limit 1) is not null`;
+  const ofPerson = and(eq(u.identityUid, b.identityUid), eq(u.providerUid, b.managedByUid));
+  const person = sql`(select ${u.uid} from ${u} where ${ofPerson})`;
+  const ofSet = and(eq(m.groupUid, g.uid), eq(m.memberSet, g.memberSet), eq(m.userUid, person));
+  const member = sql`(select 1 from ${m} where ${ofSet} limit 1)`;
+  const ofMapping = and(eq(g.mappedId, x.externalGroupId), eq(unindexed(g.providerUid), x.providerUid));
+  const group = sql`(select 1 from ${g} where ${ofMapping} and ${member} is not null limit 1)`;
+  const ofBinding = and(eq(x.scope, b.groupUid), eq(x.roleUid, b.roleUid), eq(x.providerUid, b.managedByUid));
+  return sql`(select 1 from ${x} where ${ofBinding} and ${group} is not null limit 1) is not null`;
 };
 
 /**
@@ -183,8 +185,7 @@ const isJustified = ({
 export const isLive = (t: Tables): SQL => {
   const { endTimeMs, managedByUid } = t.roleBindings;
   // No index is used for it: nearly all bindings are live.
-  return sql`coalesce(${endTimeMs}, ${sql.raw(String(NEVER_MS))}) > ${value("now")}
-    and (${managedByUid} is null or ${isJustified(t)})`;
+  return sql`coalesce(${endTimeMs}, ${sql.raw(String(NEVER_MS))}) > ${value("now")} and (${managedByUid} is null or ${isJustified(t)})`;
 };
 
 /** Whether a binding has not ended. */

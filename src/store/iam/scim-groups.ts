@@ -3,6 +3,7 @@ import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
 import { countBelow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
+import { unindexed } from "../lists/statements.js";
 import { ownColumns } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
 import type { ScimAttributes } from "./scim-users.js";
@@ -37,7 +38,8 @@ const declared = declareKind({
   indexes: (c, t) => [
     c.index("scim_groups_display_name").on(t.providerUid, t.displayNameKey, t.uid),
     c.uniqueIndex("scim_groups_external_id").on(t.providerUid, t.externalId).where(sql`external_id <> ''`),
-    c.index("scim_groups_mapped_id").on(t.providerUid, t.mappedId, t.uid),
+    // Without the provider, so that no other index is as good: few groups of all providers have the same id.
+    c.index("scim_groups_mapped_id").on(t.mappedId, t.uid),
     c.index("scim_groups_updated").on(t.providerUid, t.updateTimeMs, t.uid),
   ],
   parent: "providerUid",
@@ -105,26 +107,36 @@ const changed = statement<{ providerUid: string; timeMs: number; after: string; 
     .limit(rowLimit("limit")),
 );
 
-// In the order of uids, from the first one after `after`: all groups, or those with a name or with what mappings name them by.
-const slice = statementFamily<
-  "all" | "displayNameKey" | "mappedId",
-  { providerUid: string; displayNameKey?: string; mappedId?: string; after: string; limit: number },
-  ScimGroupRow
->(
-  String,
-  (by) => (q, t) =>
+// In the order of uids, from the first one after `after`.
+const slice = statement<{ providerUid: string; after: string; limit: number }, ScimGroupRow>((q, t) =>
+  q
+    .select(ownColumns(t.scimGroups))
+    .from(t.scimGroups)
+    .where(and(buildEquals(t.scimGroups, "providerUid"), gt(t.scimGroups.uid, value("after"))))
+    .orderBy(asc(t.scimGroups.uid))
+    .limit(rowLimit("limit")),
+);
+
+// As above, those with a name.
+const named = statement<{ providerUid: string; displayNameKey: string; after: string; limit: number }, ScimGroupRow>(
+  (q, { scimGroups }) =>
     q
-      .select(ownColumns(t.scimGroups))
-      .from(t.scimGroups)
+      .select(ownColumns(scimGroups))
+      .from(scimGroups)
       .where(
-        and(
-          buildEquals(t.scimGroups, "providerUid"),
-          by === "all" ? undefined : buildEquals(t.scimGroups, by),
-          gt(t.scimGroups.uid, value("after")),
-        ),
+        and(buildEquals(scimGroups, "providerUid", "displayNameKey"), gt(unindexed(scimGroups.uid), value("after"))),
       )
-      .orderBy(asc(t.scimGroups.uid))
+      .orderBy(asc(scimGroups.displayNameKey), asc(scimGroups.uid))
       .limit(rowLimit("limit")),
+);
+
+// Those that mappings name so, who are few.
+const byMappedId = statement<{ providerUid: string; mappedId: string }, ScimGroupRow>((q, { scimGroups }) =>
+  q
+    .select(ownColumns(scimGroups))
+    .from(scimGroups)
+    .where(and(buildEquals(scimGroups, "mappedId"), eq(unindexed(scimGroups.providerUid), value("providerUid"))))
+    .orderBy(asc(scimGroups.uid)),
 );
 
 // The condition on what is not empty is that of the index.
@@ -153,7 +165,7 @@ export class ScimGroups extends ListedTable<ScimGroupRow> {
   /** The groups of a provider in the order of uids, from the first one after `after`, at most `limit`. */
   async findAfter(providerUid: string, after: string, limit: number): Promise<ScimGroupRow[]> {
     await this.tx.pause?.();
-    return this.all(slice("all"), { providerUid, after, limit });
+    return this.all(slice, { providerUid, after, limit });
   }
 
   /**
@@ -181,12 +193,12 @@ export class ScimGroups extends ListedTable<ScimGroupRow> {
     after: string,
     limit: number,
   ): Promise<ScimGroupRow[]> {
-    return this.all(slice("displayNameKey"), { providerUid, displayNameKey, after, limit });
+    return this.all(named, { providerUid, displayNameKey, after, limit });
   }
 
-  /** The groups that mappings name so, in the order of uids, from the first one after `after`, at most `limit`. */
-  findByMappedId(providerUid: string, mappedId: string, after: string, limit: number): Promise<ScimGroupRow[]> {
-    return this.all(slice("mappedId"), { providerUid, mappedId, after, limit });
+  /** The groups that mappings name so, in the order of uids: one, or another one whose uid ends with its external id. */
+  findByMappedId(providerUid: string, mappedId: string): Promise<ScimGroupRow[]> {
+    return this.all(byMappedId, { providerUid, mappedId });
   }
 
   findByExternalId(providerUid: string, externalId: string): Promise<ScimGroupRow | undefined> {

@@ -35,7 +35,7 @@ ALTER TABLE "scim_work" ADD CONSTRAINT "scim_work_provider_uid_identity_provider
 CREATE INDEX "scim_groups_children" ON "scim_groups" USING btree ("provider_uid","uid");--> statement-breakpoint
 CREATE INDEX "scim_groups_display_name" ON "scim_groups" USING btree ("provider_uid","display_name_key","uid");--> statement-breakpoint
 CREATE UNIQUE INDEX "scim_groups_external_id" ON "scim_groups" USING btree ("provider_uid","external_id") WHERE external_id <> '';--> statement-breakpoint
-CREATE INDEX "scim_groups_mapped_id" ON "scim_groups" USING btree ("provider_uid","mapped_id","uid");--> statement-breakpoint
+CREATE INDEX "scim_groups_mapped_id" ON "scim_groups" USING btree ("mapped_id","uid");--> statement-breakpoint
 CREATE INDEX "scim_groups_updated" ON "scim_groups" USING btree ("provider_uid","update_time_ms","uid");--> statement-breakpoint
 CREATE INDEX "scim_members_user" ON "scim_members" USING btree ("user_uid","group_uid");--> statement-breakpoint
 CREATE INDEX "external_group_role_mappings_granted" ON "external_group_role_mappings" USING btree ("scope","role_uid","provider_uid","external_group_id");--> statement-breakpoint

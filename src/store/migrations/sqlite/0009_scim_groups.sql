@@ -17,7 +17,7 @@ CREATE TABLE `scim_groups` (
 CREATE INDEX `scim_groups_children` ON `scim_groups` (`provider_uid`,`uid`);--> statement-breakpoint
 CREATE INDEX `scim_groups_display_name` ON `scim_groups` (`provider_uid`,`display_name_key`,`uid`);--> statement-breakpoint
 CREATE UNIQUE INDEX `scim_groups_external_id` ON `scim_groups` (`provider_uid`,`external_id`) WHERE external_id <> '';--> statement-breakpoint
-CREATE INDEX `scim_groups_mapped_id` ON `scim_groups` (`provider_uid`,`mapped_id`,`uid`);--> statement-breakpoint
+CREATE INDEX `scim_groups_mapped_id` ON `scim_groups` (`mapped_id`,`uid`);--> statement-breakpoint
 CREATE INDEX `scim_groups_updated` ON `scim_groups` (`provider_uid`,`update_time_ms`,`uid`);--> statement-breakpoint
 CREATE TABLE `scim_members` (
 	`group_uid` text NOT NULL,
