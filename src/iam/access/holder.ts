@@ -89,7 +89,7 @@ export class Lookups {
   /** The group that a mapping matches; undefined where there is none or the caller does not see it. */
   async directoryGroup({ providerUid, externalGroupId }: GroupMappingRow): Promise<ScimGroupRow | undefined> {
     if (!this.seesDirectory(providerUid)) return undefined;
-    return (await this.#tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId, "", 1))[0];
+    return (await this.#tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId))[0];
   }
 
   groupName(uid: string): Promise<string> {
