@@ -44,7 +44,7 @@ export async function deleteEnded(
 }
 
 /**
- * Deletes the bindings of a group that have ended, in short units of work. The deletion of the group that follows then has
+ * Deletes the bindings of a group that have ended or that their directory grants no more, in short units of work. The deletion of the group that follows then has
  * few rows to delete.
  */
 export async function deleteEndedOf(

@@ -261,26 +261,21 @@ const grantedInGroup = statement<Named<"groupUid"> & Now, object>((q, t) =>
     .limit(rowLimit(1)),
 );
 
-// The bindings that have ended: all in the order of their ends, or those of a group in the order of identities and roles.
+// The bindings that have ended, in the order of their ends; or those of a group that do not count, in the order of identities and
+// roles.
 const ended = statementFamily<"all" | "group", Partial<Named<"groupUid">> & Now & { limit: number }, RoleBindingRow>(
   String,
-  (which) => (q, t) =>
-    q
-      .select(ownColumns(t.roleBindings))
-      .from(t.roleBindings)
-      .where(
-        and(
-          which === "group" ? buildEquals(t.roleBindings, "groupUid") : undefined,
-          isNotNull(t.roleBindings.endTimeMs),
-          lte(t.roleBindings.endTimeMs, value("now")),
-        ),
-      )
-      .orderBy(
-        ...(which === "group"
-          ? [asc(t.roleBindings.identityUid), asc(t.roleBindings.roleUid)]
-          : [asc(t.roleBindings.endTimeMs)]),
-      )
-      .limit(rowLimit("limit")),
+  (which) => (q, t) => {
+    const { endTimeMs, identityUid, roleUid } = t.roleBindings;
+    const rows = q.select(ownColumns(t.roleBindings)).from(t.roleBindings);
+    const some =
+      which === "group"
+        ? rows
+            .where(and(buildEquals(t.roleBindings, "groupUid"), sql`not (${isLive(t)})`))
+            .orderBy(asc(identityUid), asc(roleUid))
+        : rows.where(and(isNotNull(endTimeMs), lte(endTimeMs, value("now")))).orderBy(asc(endTimeMs));
+    return some.limit(rowLimit("limit"));
+  },
 );
 
 // The identities of an organisation: those that are in it, and those that are bound in it. Bindings of people who have never
@@ -578,7 +573,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
   /**
    * The bindings that have ended at `nowMs`, at most `limit`.
    *
-   * @param groupUid of this group alone; of all groups unless set
+   * @param groupUid of this group alone, also those that their directory grants no more; of all groups unless set
    */
   findEnded(nowMs: number, limit: number, groupUid?: string): Promise<RoleBindingRow[]> {
     if (groupUid === undefined) return this.all(ended("all"), { now: nowMs, limit });
@@ -721,7 +716,7 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     for (const { uid } of await this.all(inGroup, { groupUid, automatic: true })) await this.delete(uid);
   }
 
-  /** Deletes the bindings of a group that have ended, which are few: most were deleted before. */
+  /** Deletes the bindings of a group that do not count, which are few: most were deleted before. */
   async deleteEndedIn(groupUid: string): Promise<void> {
     for (const { uid } of await this.findEnded(this.tx.clockMs(), NO_LIMIT, groupUid)) await this.delete(uid);
   }

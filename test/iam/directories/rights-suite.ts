@@ -203,6 +203,20 @@ export function rightsSuite(name: string, open: () => Promise<Store>): void {
       assert.deepEqual([await stored(last), await workOf()], [[], []]);
     });
 
+    it("lets a group be deleted whose bindings are still to be deleted", async () => {
+      const users = await persons(3);
+      await group("staff", users);
+      const mapping = await map("staff", viewer);
+      const findEnded = () => store.read((tx) => tx.table(roleBindingKind).findEnded(5_000, 10, team));
+      assert.deepEqual(await findEnded(), []);
+      await unmap(mapping, { ...context, maxUnit: 1 });
+      assert.equal((await findEnded()).length, 2);
+      await inTx((tx) => tx.table(roleBindingKind).deleteEndedIn(team));
+      await inTx((tx) => tx.table(groupKind).delete(team));
+      await run();
+      assert.deepEqual(await workOf(), []);
+    });
+
     it("does in one run also what its own units leave to do", async () => {
       const user = await person();
       const scopes = [root, team];
