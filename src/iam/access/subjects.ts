@@ -245,7 +245,9 @@ async function readMappings(reading: Reading, after: string, limit: number): Pro
     if (!groups.includes(mapping.scope) || !(await grantsAll(mapping.roleUid, reading))) return undefined;
     const { uid, providerUid: identityProvider, externalGroupId } = mapping;
     const grant = await describeMapping(mapping, Effect.WITH_DIRECTORY_GROUP, view);
-    const value = { uid, identityProvider, externalGroupId };
+    const group = await view.lookups.directoryGroup(mapping);
+    const directory = { directoryGroup: group?.uid ?? "", directoryGroupName: group?.displayName ?? "" };
+    const value = { uid, identityProvider, externalGroupId, ...directory };
     return { subject: { case: "mapping", value }, grants: grant ? [grant] : [] };
   });
 }

@@ -17,7 +17,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { deleteRows } from "../../pipeline/resource/delete.js";
+import { deleteRows, hasRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope, type Quotas } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -26,6 +26,7 @@ import { type GroupMappingRow, groupMappingKind } from "../../store/iam/group-ma
 import { groupKind } from "../../store/iam/groups.js";
 import type { Store } from "../../store/store.js";
 import { finishWork, followMapping } from "../directories/work.js";
+import { groups } from "../groups/group.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
@@ -47,6 +48,10 @@ export const groupMappings = defineResource({
   parent: {
     type: "iam.chainguard.dev/IdentityProvider",
     onDelete: { cascade: (tx, uid) => deleteRows(tx.table(groupMappingKind), "providerUid", uid) },
+  },
+  keeps: {
+    type: groups.type,
+    restrict: (tx, uid) => hasRows(tx.table(groupMappingKind), "scope", uid),
   },
   createdBy: [
     createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),

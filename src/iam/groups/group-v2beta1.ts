@@ -7,6 +7,7 @@ import {
   notPermitted,
   permissionDenied,
   resourceExhausted,
+  unavailable,
 } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
@@ -19,7 +20,6 @@ import { cascadeDelete, guardDelete, hasRows } from "../../pipeline/resource/del
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { groupInviteKind } from "../../store/iam/group-invites.js";
-import { groupMappingKind } from "../../store/iam/group-mappings.js";
 import { type GroupRow, groupKind } from "../../store/iam/groups.js";
 import { identityKind } from "../../store/iam/identities.js";
 import { roleBindingKind } from "../../store/iam/role-bindings.js";
@@ -38,6 +38,9 @@ export interface GroupsDeps extends ResourceDeps {
 
 /** The interval between two requests for access to a group: a day, in milliseconds. */
 const ACCESS_REQUEST_INTERVAL_MS = 24 * 60 * 60 * 1000;
+
+/** When a group with bindings that are being deleted may be deleted, in milliseconds. */
+const RETRY_MS = 2_000;
 
 /** How many invites are deleted in one unit of work. */
 const MAX_DELETED = 100;
@@ -102,13 +105,10 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
         const row = await getRow(tx, groups, uid);
         await guardDelete(definitions, groups, uid, tx, startMs);
-        if (await hasRows(tx.table(groupMappingKind), "scope", uid)) {
-          throw failedPrecondition(
-            "RESOURCE_IN_USE",
-            "cannot delete group that is the scope of external group role mappings",
-          );
-        }
         await cascadeDelete(definitions, groups, uid, tx);
+        if (await hasRows(tx.table(roleBindingKind), "groupUid", uid)) {
+          throw unavailable("role bindings that a directory grants no more are being deleted", RETRY_MS);
+        }
         await tx.accessRequests.deleteOf(uid);
         await tx.table(groupKind).delete(row.uid);
         return {};

@@ -15,6 +15,14 @@ export type ScimMember = Pick<ScimUserRow, "uid" | "displayName" | "userName" | 
 /** A role that a mapping gives the members of a group. */
 export type MappedRole = Pick<GroupMappingRow, "scope" | "roleUid" | "createdBy">;
 
+/** A group and a mapping of it that grant a role. */
+export interface RoleSource {
+  readonly groupUid: string;
+  readonly groupName: string;
+  readonly externalGroupId: string;
+  readonly mappingUid: string;
+}
+
 /** A set of members of a group. */
 type MemberSet = Pick<ScimMemberRow, "groupUid" | "memberSet">;
 
@@ -86,6 +94,34 @@ const mappedRoles = statement<{ userUid: string }, MappedRole>((q, t) => {
     .where(buildEquals(scimMembers, "userUid"));
 });
 
+// The groups of somebody and the mappings of them that grant a role at a scope.
+const sources = statement<{ userUid: string; scope: string; roleUid: string; limit: number }, RoleSource>((q, t) => {
+  const { groupMappings, scimGroups, scimMembers } = t;
+  return q
+    .select({
+      groupUid: scimGroups.uid,
+      groupName: scimGroups.displayName,
+      externalGroupId: groupMappings.externalGroupId,
+      mappingUid: groupMappings.uid,
+    })
+    .from(scimMembers)
+    .innerJoin(
+      scimGroups,
+      and(eq(scimGroups.uid, scimMembers.groupUid), eq(scimGroups.memberSet, scimMembers.memberSet)),
+    )
+    .innerJoin(
+      groupMappings,
+      and(
+        eq(groupMappings.providerUid, scimGroups.providerUid),
+        eq(groupMappings.externalGroupId, scimGroups.mappedId),
+        eq(groupMappings.roleUid, value("roleUid")),
+        eq(groupMappings.scope, value("scope")),
+      ),
+    )
+    .where(buildEquals(scimMembers, "userUid"))
+    .limit(rowLimit("limit"));
+});
+
 // The rows of a group in sets with numbers below that of the parameter.
 const before = statement<MemberSet & { limit: number }, ScimMemberRow>((q, t) =>
   q
@@ -129,6 +165,16 @@ export class ScimMembers extends TransactionPart {
   /** What mappings give somebody by the groups that the person is a member of; a role at a scope once for each mapping. */
   findMappedRoles(userUid: string): Promise<MappedRole[]> {
     return this.all(mappedRoles, { userUid });
+  }
+
+  /** By which of somebody's groups and their mappings the person has a role at a scope, at most `limit`. */
+  async findSources(
+    userUid: string,
+    { scope, roleUid }: Pick<GroupMappingRow, "scope" | "roleUid">,
+    limit: number,
+  ): Promise<RoleSource[]> {
+    await this.tx.pause?.();
+    return this.all(sources, { userUid, scope, roleUid, limit });
   }
 
   /** The rows of somebody in all sets of all groups, at most `limit`. */

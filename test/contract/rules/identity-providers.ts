@@ -96,10 +96,7 @@ function rulesOfMappings({ service, create, deleteGroup: [deleteGroup, uidField]
           call: deleteGroup,
           as: "freshOwner",
           request: { [uidField]: "<team>" },
-          expect: precondition(
-            "RESOURCE_IN_USE",
-            "cannot delete group that is the scope of external group role mappings",
-          ),
+          expect: precondition("RESOURCE_IN_USE", "cannot delete group that external group role mappings name"),
         },
         {
           call: "DeleteExternalGroupRoleMapping",
