@@ -39,6 +39,7 @@ export interface Placed {
   readonly identityProvider: string;
   readonly externalGroupRoleMapping: string;
   readonly scimUser: string;
+  readonly scimGroup: string;
   readonly accountAssociation: string;
   readonly groupInvite: string;
   readonly repo: string;
@@ -76,6 +77,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     identityProvider: newUid(),
     externalGroupRoleMapping: "",
     scimUser: "",
+    scimGroup: "",
     accountAssociation: group,
     groupInvite: newUid(),
     repo,
@@ -160,7 +162,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
   await tx.table(overlayBindingKind).insert(overlayBindingRow(placed.overlayBinding, placed.overlay, selector));
   await tx.registry.putDeployment({ repoUid: repo, charts: [{ repo: text }], ...times });
   const [event] = await tx.table(advisoryKind).listEvents([placed.advisory]);
-  return { ...placed, externalGroupRoleMapping, scimUser, advisoryEvent: event?.uid ?? "" };
+  return { ...placed, externalGroupRoleMapping, scimUser, scimGroup, advisoryEvent: event?.uid ?? "" };
 }
 
 /** Adds a group and one of every kind to it. */

@@ -18,7 +18,7 @@ const person = {
   addresses: [{ locality: "Berlin", type: "home" }],
   [ENTERPRISE]: { department: "Sales", manager: { value: "M1" } },
 };
-const group = { displayName: "g", members: [{ value: "1" }, { value: "2", display: "Two" }] };
+const group = { displayName: "g", members: [{ value: "1" }, { value: "2", type: "User" }] };
 
 interface Operation {
   readonly op: string;
