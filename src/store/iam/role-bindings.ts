@@ -154,7 +154,7 @@ const NEVER_MS = Number.MAX_SAFE_INTEGER;
 /**
  * Whether the directory that manages a binding still grants it: its identity is that of a member of a group, and a mapping of the
  * provider gives the members of that group the role of the binding there. So whatever a directory takes away has no effect from
- * one row on, however many bindings follow from it; src/scim/rights.ts deletes them afterwards.
+ * one row on, however many bindings follow from it; src/iam/directories/rights.ts deletes them afterwards.
  *
  * The queries begin with what few rows have, the mappings of a role at a group. They are values and not `exists`, for which
  * PostgreSQL may choose to read whole tables.

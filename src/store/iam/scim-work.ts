@@ -1,4 +1,4 @@
-// What is left to do after a change of the groups of a directory (src/scim/rights.ts).
+// What is left to do after a change of the groups of a directory (src/iam/directories/rights.ts).
 import { and, asc, count, sql } from "drizzle-orm";
 import { deleteRows, putRow, selectRows } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, TransactionPart, value } from "../statement.js";

@@ -1,4 +1,4 @@
-// What directories send besides people and groups, which are kinds of resources (store/iam/scim-users.ts and scim-groups.ts): what
+// What directories send besides people and groups, which are kinds of resources (store/iam/scim-users.ts and store/iam/scim-groups.ts): what
 // is left of deleted people, who is a member of which group, and what is left to do after a large change.
 import type { Columns, RowOf } from "./columns-sqlite.js";
 import type { KindTables } from "./kind-tables.js";
@@ -48,7 +48,7 @@ export function defineScimTables(c: Columns, { identityProviders, scimUsers }: K
         .str("provider_uid")
         .notNull()
         .references(() => identityProviders.uid),
-      /** What to do; src/scim/rights.ts says what each means. */
+      /** What to do; src/iam/directories/rights.ts says what each means. */
       kind: c.str("kind").$type<ScimWorkKind>().notNull(),
       /** The uid of the group or of the identity that it concerns. */
       uid: c.str("uid").notNull(),
