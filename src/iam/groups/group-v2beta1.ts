@@ -7,7 +7,6 @@ import {
   notPermitted,
   permissionDenied,
   resourceExhausted,
-  unavailable,
 } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
@@ -16,7 +15,7 @@ import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { cascadeDelete, guardDelete, hasRows } from "../../pipeline/resource/delete.js";
+import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { groupInviteKind } from "../../store/iam/group-invites.js";
@@ -38,9 +37,6 @@ export interface GroupsDeps extends ResourceDeps {
 
 /** The interval between two requests for access to a group: a day, in milliseconds. */
 const ACCESS_REQUEST_INTERVAL_MS = 24 * 60 * 60 * 1000;
-
-/** When a group with bindings that are being deleted may be deleted, in milliseconds. */
-const RETRY_MS = 2_000;
 
 /** How many invites are deleted in one unit of work. */
 const MAX_DELETED = 100;
@@ -106,9 +102,6 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
         const row = await getRow(tx, groups, uid);
         await guardDelete(definitions, groups, uid, tx, startMs);
         await cascadeDelete(definitions, groups, uid, tx);
-        if (await hasRows(tx.table(roleBindingKind), "groupUid", uid)) {
-          throw unavailable("role bindings that a directory grants no more are being deleted", RETRY_MS);
-        }
         await tx.accessRequests.deleteOf(uid);
         await tx.table(groupKind).delete(row.uid);
         return {};
