@@ -48,11 +48,7 @@ export function defineScimTables(c: Columns, { identityProviders, scimUsers }: K
         .str("provider_uid")
         .notNull()
         .references(() => identityProviders.uid),
-<<<<<<< HEAD
       /** What to do; src/iam/directories/work.ts says what each means. */
-=======
-      /** What to do; src/iam/directories/rights.ts says what each means. */
->>>>>>> groups-mappings
       kind: c.str("kind").$type<ScimWorkKind>().notNull(),
       /** The uid of the group or of the identity that it concerns. */
       uid: c.str("uid").notNull(),
