@@ -1,7 +1,7 @@
 // Who is a member of which group of a directory. A group has one set of members that counts, by its number. Rows of greater
 // numbers are of a set that is being written, and becomes that of the group at once; rows of lower ones, and those of a group
 // that is gone, count no more and are deleted in parts. Numbers of sets only grow.
-import { and, asc, count, eq, gt, lt, max } from "drizzle-orm";
+import { and, asc, count, eq, gt, lt, max, sql } from "drizzle-orm";
 import { deleteRows, insertMissing, ownColumns, selectAny, selectSome } from "../rows.js";
 import { buildEquals, rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { ScimMemberRow } from "../tables/scim.js";
@@ -94,31 +94,25 @@ const mappedRoles = statement<{ userUid: string }, MappedRole>((q, t) => {
     .where(buildEquals(scimMembers, "userUid"));
 });
 
-// The groups of somebody and the mappings of them that grant a role at a scope.
+// The groups of somebody with a mapping that grants a role at a scope. The mapping is a value and not joined, so that the groups of
+// the person are read, and not all that have mappings.
 const sources = statement<{ userUid: string; scope: string; roleUid: string; limit: number }, RoleSource>((q, t) => {
-  const { groupMappings, scimGroups, scimMembers } = t;
+  const { groupMappings: x, scimGroups, scimMembers } = t;
+  const mapping = sql<string>`(select ${x.uid} from ${x} where ${x.providerUid} = ${scimGroups.providerUid}
+    and ${x.externalGroupId} = ${scimGroups.mappedId} and ${x.roleUid} = ${value("roleUid")} and ${x.scope} = ${value("scope")})`;
   return q
     .select({
       groupUid: scimGroups.uid,
       groupName: scimGroups.displayName,
-      externalGroupId: groupMappings.externalGroupId,
-      mappingUid: groupMappings.uid,
+      externalGroupId: scimGroups.mappedId,
+      mappingUid: mapping.as("mapping_uid"),
     })
     .from(scimMembers)
     .innerJoin(
       scimGroups,
       and(eq(scimGroups.uid, scimMembers.groupUid), eq(scimGroups.memberSet, scimMembers.memberSet)),
     )
-    .innerJoin(
-      groupMappings,
-      and(
-        eq(groupMappings.providerUid, scimGroups.providerUid),
-        eq(groupMappings.externalGroupId, scimGroups.mappedId),
-        eq(groupMappings.roleUid, value("roleUid")),
-        eq(groupMappings.scope, value("scope")),
-      ),
-    )
-    .where(buildEquals(scimMembers, "userUid"))
+    .where(and(buildEquals(scimMembers, "userUid"), sql`${mapping} is not null`))
     .limit(rowLimit("limit"));
 });
 
