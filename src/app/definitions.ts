@@ -36,7 +36,15 @@ import { scimUsers, scimUsersV2beta1 } from "../iam/scim-users/scim-user.js";
 import { scimUsersV1 } from "../iam/scim-users/scim-user-v1.js";
 import { termsAcceptances, termsV1, termsV2beta1 } from "../iam/terms/terms.js";
 import { trustV1 } from "../iam/trust/trust-v1.js";
-import { QUOTA_SET, REGISTRY_MOVED, REGISTRY_PUSH, SCIM_USER_REJECTED } from "../kernel/audit-body.js";
+import {
+  QUOTA_SET,
+  REGISTRY_MOVED,
+  REGISTRY_PUSH,
+  SCIM_GROUP_CREATED,
+  SCIM_GROUP_DELETED,
+  SCIM_GROUP_UPDATED,
+  SCIM_USER_REJECTED,
+} from "../kernel/audit-body.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { stableTypeOf } from "../pipeline/body.js";
 import type { ServedService } from "../pipeline/method-table.js";
@@ -66,6 +74,9 @@ export const bodiesOfOthers = {
   [REGISTRY_PUSH]: [listRepos],
   [stableTypeOf(scimUserView)]: [listScimUsers],
   [SCIM_USER_REJECTED]: [listScimUsers],
+  [SCIM_GROUP_CREATED]: [listScimUsers],
+  [SCIM_GROUP_UPDATED]: [listScimUsers],
+  [SCIM_GROUP_DELETED]: [listScimUsers],
 } as const satisfies Record<string, readonly DescMethod[]>;
 
 /** What the handlers of kinds need. */

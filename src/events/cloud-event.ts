@@ -247,7 +247,7 @@ function formatSubject(type: string, subjectUid: string, members: readonly strin
 function groupOf(type: string, uid: string): string {
   if (/\.(?:group\.(?:created|updated)|account_associations\.\w+|terms\.accepted|registered)\.v1$/.test(type))
     return uid;
-  if (/\.(?:registry\.(?:(?:tag|overlay|overlay_binding)\.\w+|push)|scim\.user\.\w+)\.v1$/.test(type))
+  if (/\.(?:registry\.(?:(?:tag|overlay|overlay_binding)\.\w+|push)|scim\.(?:user|group)\.\w+)\.v1$/.test(type))
     return rootOf(uid);
   return parentOf(uid) ?? "";
 }

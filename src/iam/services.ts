@@ -7,16 +7,13 @@ import type { ResourceDeps } from "../pipeline/resource/read.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
 import { tokensV1 } from "./identities/tokens-v1.js";
 import { temporaryBindingsV1 } from "./role-bindings/temporary-bindings-v1.js";
-import { scimStatusV1 } from "./scim-users/status-v1.js";
+import { type ScimServiceDeps, scimV1 } from "./scim-users/status-v1.js";
 
-export interface IamServicesDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
-  /** The base URL of the service. */
-  readonly baseUrl: string;
-}
+export type IamServicesDeps = Pick<ResourceDeps, "listResources" | "ids"> & ScimServiceDeps;
 
 export function createIamServices(deps: IamServicesDeps): ServedService[] {
   const ping = pingV2beta1();
-  return [ping, pingV1(ping), bindingsV1(deps), temporaryBindingsV1(deps), tokensV1(), scimStatusV1(deps)];
+  return [ping, pingV1(ping), bindingsV1(deps), temporaryBindingsV1(deps), tokensV1(), scimV1(deps)];
 }
 
 /** Creates PingService. */

@@ -29,8 +29,15 @@ export const SCIM_USER_DELETED = "arbor.scim.user.deleted.v1";
 /** A change that a directory wants is rejected. */
 export const SCIM_USER_REJECTED = "arbor.scim.user.rejected.v1";
 
+export const SCIM_GROUP_CREATED = "arbor.scim.group.created.v1";
+export const SCIM_GROUP_UPDATED = "arbor.scim.group.updated.v1";
+export const SCIM_GROUP_DELETED = "arbor.scim.group.deleted.v1";
+
 /** The types of our own that are sent to subscriptions. */
-export const SENT_TYPES = [SCIM_USER_CREATED, SCIM_USER_UPDATED, SCIM_USER_DELETED, SCIM_USER_REJECTED] as const;
+export const SENT_TYPES = [
+  ...[SCIM_USER_CREATED, SCIM_USER_UPDATED, SCIM_USER_DELETED, SCIM_USER_REJECTED],
+  ...[SCIM_GROUP_CREATED, SCIM_GROUP_UPDATED, SCIM_GROUP_DELETED],
+] as const;
 
 /** The types of events that receivers know begin with this; those of our own do not. */
 export const PUBLISHED_TYPES = "dev.chainguard.";

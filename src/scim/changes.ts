@@ -4,6 +4,9 @@ import { ScimUserSchema, ScimUsersService } from "#gen/chainguard/platform/iam/v
 import { scimUserToProto } from "../iam/scim-users/scim-user.js";
 import {
   formatBody,
+  SCIM_GROUP_CREATED,
+  SCIM_GROUP_DELETED,
+  SCIM_GROUP_UPDATED,
   SCIM_USER_CREATED,
   SCIM_USER_DELETED,
   SCIM_USER_REJECTED,
@@ -11,6 +14,7 @@ import {
 } from "../kernel/audit-body.js";
 import { rootOf } from "../kernel/uidp.js";
 import { describeChange } from "../pipeline/body.js";
+import type { ScimGroupRow } from "../store/iam/scim-groups.js";
 import type { ScimUserRow } from "../store/iam/scim-users.js";
 import type { Tx } from "../store/transaction.js";
 
@@ -61,6 +65,43 @@ export async function recordRejection(
   const after = { uid: row.uid, userName: row.userName, rule };
   const body = formatBody({ type: SCIM_USER_REJECTED, after }, SCIM_USER_REJECTED);
   await append(tx, actor, { type: SCIM_USER_REJECTED, subjectUid: row.uid, body }, nowMs);
+}
+
+/** What changes in a group. */
+interface ChangedGroup {
+  readonly before?: ScimGroupRow | undefined;
+  readonly after?: ScimGroupRow | undefined;
+  /** The uids of people who became members, and of those who are no members any more. */
+  readonly added?: readonly string[];
+  readonly removed?: readonly string[];
+}
+
+/** How many people an entry names. */
+const MAX_NAMED = 100;
+
+/** Records the change of a group. */
+export async function recordGroupChange(
+  tx: Tx,
+  actor: Actor,
+  { before, after, added = [], removed = [] }: ChangedGroup,
+  nowMs: number,
+): Promise<void> {
+  const type =
+    before === undefined ? SCIM_GROUP_CREATED : after === undefined ? SCIM_GROUP_DELETED : SCIM_GROUP_UPDATED;
+  const members = {
+    ...(added.length > 0 && { membersAdded: added.slice(0, MAX_NAMED), membersAddedCount: added.length }),
+    ...(removed.length > 0 && { membersRemoved: removed.slice(0, MAX_NAMED), membersRemovedCount: removed.length }),
+  };
+  const change = {
+    type,
+    ...(before && { before: describeGroup(before) }),
+    ...(after && { after: { ...describeGroup(after), ...members } }),
+  };
+  await append(tx, actor, { type, subjectUid: (after ?? before)?.uid ?? "", body: formatBody(change, type) }, nowMs);
+}
+
+function describeGroup({ uid, providerUid, displayName, externalId }: ScimGroupRow) {
+  return { uid, identityProviderUid: providerUid, displayName, externalId };
 }
 
 interface Entry {

@@ -54,12 +54,16 @@ export interface Collection<Row extends StoredResource> {
   change(write: Write, target: Target, change: Change): Promise<Row>;
   /** @throws ScimError 404, 412 */
   delete(write: Write, target: Target): Promise<void>;
-  /**
-   * The attributes of a resource without `schemas`, `id` and `meta`.
-   *
-   * @param isWanted whether the response has the attribute: one that takes long to read is left out otherwise
-   */
-  show(tx: Tx, row: Row, isWanted: (attribute: string) => boolean): Promise<Resource>;
+  /** The attributes of a resource without `schemas`, `id` and `meta`. */
+  show(tx: Tx, row: Row, view: View): Promise<Resource>;
+}
+
+/** What a response shows. */
+export interface View {
+  /** Whether it has the attribute: one that takes long to read is left out otherwise. */
+  readonly isWanted: (attribute: string) => boolean;
+  /** The URL of the endpoint, by which resources refer to others. */
+  readonly endpointUrl: string;
 }
 
 /**

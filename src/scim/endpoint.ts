@@ -4,7 +4,9 @@
 //   credential.ts    proves the token of the provider, before the body is read and again in the unit of work.
 //   protocol/        knows the protocol and nothing of the store: schemas, filters, patches, lists, errors.
 //   collection.ts    says what the endpoint needs of each type of resource.
-//   users.ts         creates, changes and deletes people; user-list.ts lists them; user-row.ts converts them.
+//   users.ts         creates, changes and deletes people; user-row.ts converts them.
+//   groups.ts        does the same with groups; member-changes.ts says which members a request changes.
+//   list-rows.ts     lists resources of any type.
 //   changes.ts       records what was changed in the audit log, from which events are sent.
 //
 // The requests of one provider run four at a time, and the others wait: a directory that sends all of its people at once must
@@ -33,6 +35,8 @@ import {
   type Write,
 } from "./collection.js";
 import { formatCredentialId, parseToken, requireProvider, ScimUnauthorized } from "./credential.js";
+import { createGroupCollection } from "./groups.js";
+import { MEMBERS } from "./member-changes.js";
 import {
   buildResourceType,
   buildResourceTypes,
@@ -54,7 +58,7 @@ import {
 import { readPatch } from "./protocol/patch.js";
 import { createProjector, type Projection } from "./protocol/project.js";
 import { buildSchemasList, type Resource } from "./protocol/resource.js";
-import { type ResourceType, userType } from "./protocol/schemas.js";
+import { groupType, type ResourceType, userType } from "./protocol/schemas.js";
 import { createUserCollection } from "./users.js";
 
 export interface ScimDeps {
@@ -73,7 +77,7 @@ const MEDIA_TYPE = "application/scim+json";
 const METHODS: readonly WebMethod[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 /** The types of resources that are served. */
-const TYPES = [userType];
+const TYPES = [userType, groupType];
 
 /** How many requests of one provider run at a time, and how many wait. */
 const SLOTS = {
@@ -101,8 +105,22 @@ export function scimRoutes(deps: ScimDeps): WebRoutes {
   }));
 }
 
+/** How many members of groups a list shows at most. */
+const MAX_MEMBERS = 20_000;
+
+function tooManyMembers(): ScimError {
+  const rule = `the groups of the list have more than ${MAX_MEMBERS} members: ask for fewer, or with excludedAttributes=members`;
+  return new ScimError(400, rule, "tooMany");
+}
+
 // A collection gets the rows that it has returned.
 type AnyCollection = Collection<StoredResource>;
+
+/** A search among the resources of one type. */
+interface Search {
+  readonly collection: AnyCollection;
+  readonly parameters: ListParameters;
+}
 
 /** A request whose token is valid. */
 interface Call {
@@ -115,10 +133,12 @@ class ScimEndpoint {
   readonly #deps: ScimDeps;
   readonly #slots = createSlots(SLOTS);
   readonly #users: AnyCollection;
+  readonly #groups: AnyCollection;
 
   constructor(deps: ScimDeps) {
     this.#deps = deps;
     this.#users = createUserCollection(deps) as AnyCollection;
+    this.#groups = createGroupCollection(deps) as AnyCollection;
   }
 
   /** Answers a request. Every error has the form of RFC 7644, section 3.12. */
@@ -146,17 +166,14 @@ class ScimEndpoint {
         requireMethod(method, ["GET"]);
         return this.#discover(call, first, id);
       case "Users":
-        if (id === undefined) return this.#collection(call, method, this.#users);
-        return id === ".search" ? this.#search(call, this.#users) : this.#resource(call, method, this.#users, id);
-      // No groups yet: a directory that asks finds none.
-      case "Groups":
-        if (id === undefined && method === "GET") return json(200, buildListResponse([], 0, 1));
-        if (id === ".search" && method === "POST") return json(200, buildListResponse([], 0, 1));
-        if (method === "GET") throw nowhere();
-        throw new ScimError(501, "groups are not supported yet");
+      case "Groups": {
+        const collection = first === "Users" ? this.#users : this.#groups;
+        if (id === undefined) return this.#collection(call, method, collection);
+        return id === ".search" ? this.#search(call, collection) : this.#resource(call, method, collection, id);
+      }
       case ".search":
         if (id !== undefined) throw nowhere();
-        return this.#search(call, this.#users);
+        return this.#searchAll(call);
       case "Bulk":
       case "Me":
         throw new ScimError(501, `/${first} is not supported`);
@@ -199,17 +216,62 @@ class ScimEndpoint {
     return this.#list(call, collection, readSearchRequest(await readBody(call.request), collection.type));
   }
 
+  // A search of the whole directory: what matches among its people, and then among its groups. A type without an attribute that the
+  // request names has no match (RFC 7644, section 3.4.3).
+  async #searchAll(call: Call): Promise<WebResponse> {
+    requireMethod(call.request.method, ["POST"]);
+    const body = await readBody(call.request);
+    const searches = this.#readSearches(body);
+    const [{ parameters: first }] = searches;
+    const shown: Resource[] = [];
+    let total = 0;
+    for (const { collection, parameters } of searches) {
+      // The places of the response that earlier types have left.
+      const startIndex = Math.max(1, first.startIndex - total);
+      const count = Math.max(0, first.count - shown.length);
+      const found = await this.#read(call, collection, { ...parameters, startIndex, count });
+      shown.push(...found.resources);
+      total += found.total;
+    }
+    return json(200, buildListResponse(shown, total, first.startIndex));
+  }
+
+  #readSearches(body: unknown): readonly [Search, ...Search[]] {
+    const errors: unknown[] = [];
+    const searches = [this.#users, this.#groups].flatMap((collection) => {
+      try {
+        return [{ collection, parameters: readSearchRequest(body, collection.type) }];
+      } catch (error) {
+        errors.push(error);
+        return [];
+      }
+    });
+    const [first, ...others] = searches;
+    if (first === undefined) throw errors[0];
+    return [first, ...others];
+  }
+
   async #list(call: Call, collection: AnyCollection, parameters: ListParameters): Promise<WebResponse> {
-    const { resources, total } = await this.#inTurn(call, () =>
-      this.#read(call, async (tx) => {
+    const { resources, total } = await this.#read(call, collection, parameters);
+    return json(200, buildListResponse(resources, total, parameters.startIndex));
+  }
+
+  #read(call: Call, collection: AnyCollection, parameters: ListParameters) {
+    return this.#inTurn(call, () =>
+      this.#readProven(call, async (tx) => {
         const { rows, total } = await collection.list(tx, call.address.providerUid, parameters);
         const view = this.#createView(call, collection, parameters);
         const resources: Resource[] = [];
-        for (const row of rows) resources.push(await view(tx, row));
+        let members = 0;
+        for (const row of rows) {
+          const resource = await view(tx, row);
+          resources.push(resource);
+          members += Array.isArray(resource[MEMBERS]) ? resource[MEMBERS].length : 0;
+          if (members > MAX_MEMBERS) throw tooManyMembers();
+        }
         return { resources, total };
       }),
     );
-    return json(200, buildListResponse(resources, total, parameters.startIndex));
   }
 
   async #resource(call: Call, method: WebMethod, collection: AnyCollection, id: string): Promise<WebResponse> {
@@ -230,7 +292,7 @@ class ScimEndpoint {
 
   async #get(call: Call, collection: AnyCollection, id: string, projection: Projection): Promise<WebResponse> {
     const row = await this.#inTurn(call, () =>
-      this.#read(call, (tx) => collection.find(tx, call.address.providerUid, id)),
+      this.#readProven(call, (tx) => collection.find(tx, call.address.providerUid, id)),
     );
     if (row === undefined) throw notFound(collection.type, id);
     const ifNoneMatch = call.request.header("if-none-match");
@@ -240,7 +302,7 @@ class ScimEndpoint {
     return this.#show(call, collection, row, projection, 200);
   }
 
-  #read<T>({ address, token }: Call, unit: (tx: Tx) => Promise<T>): Promise<T> {
+  #readProven<T>({ address, token }: Call, unit: (tx: Tx) => Promise<T>): Promise<T> {
     const { store, clock } = this.#deps;
     return store.read(async (tx) => {
       await requireProvider(tx, address.providerUid, token, clock());
@@ -297,7 +359,7 @@ class ScimEndpoint {
     const endpointUrl = this.#endpointUrlOf(call);
     const isWanted = (name: string) => project({ [name]: true })[name] !== undefined;
     return async (tx: Tx, row: StoredResource): Promise<Resource> => {
-      const resource = await collection.show(tx, row, isWanted);
+      const resource = await collection.show(tx, row, { isWanted, endpointUrl });
       const schemas = buildSchemasList(resource, type);
       return project({ schemas, id: idOf(row), ...resource, meta: buildMeta(row, type, endpointUrl) });
     };

@@ -8,16 +8,51 @@ import { ApiError } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { rootOf } from "../kernel/uidp.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
-import { type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
+import { buildUserNameKey, type ScimUserOrder, type ScimUserRow, scimUserKind } from "../store/iam/scim-users.js";
 import type { Tx } from "../store/transaction.js";
 import { recordChange, recordRejection, toRequest } from "./changes.js";
-import { type ChangeContext, type Collection, requireTarget, uidOf, type Write } from "./collection.js";
+import {
+  type ChangeContext,
+  type Collection,
+  idOf,
+  requireTarget,
+  uidOf,
+  type View,
+  type Write,
+} from "./collection.js";
+import { type ListedResources, listRows } from "./list-rows.js";
+import { equalityOf } from "./protocol/conditions.js";
 import { ScimError } from "./protocol/error.js";
+import type { Filter } from "./protocol/filter-tree.js";
 import { applyPatch } from "./protocol/patch.js";
 import type { Resource } from "./protocol/resource.js";
-import { userType } from "./protocol/schemas.js";
-import { listUsers } from "./user-list.js";
+import { groupType, userType } from "./protocol/schemas.js";
 import { toResource, toValues, type UserValues } from "./user-row.js";
+
+const listedUsers: ListedResources<ScimUserRow, ScimUserOrder["by"]> = {
+  type: userType,
+  rows: (tx) => tx.table(scimUserKind),
+  orders: { id: "uid", userName: "userNameKey", "meta.lastModified": "updateTimeMs" },
+  findByIndex,
+  toResource: (_tx, row) => toResource(row),
+};
+
+// At most one.
+async function findByIndex(tx: Tx, providerUid: string, filter: Filter): Promise<ScimUserRow[] | undefined> {
+  const users = tx.table(scimUserKind);
+  const [userName, externalId, id] = ["userName", "externalId", "id"].map((name) => equalityOf(filter, name));
+  let row: ScimUserRow | undefined;
+  if (userName !== undefined) row = await users.findByUserName(providerUid, buildUserNameKey(userName));
+  else if (externalId !== undefined) row = await users.findByExternalId(providerUid, externalId);
+  else if (id !== undefined) row = await findById(tx, providerUid, id);
+  else return undefined;
+  return row === undefined ? [] : [row];
+}
+
+async function findById(tx: Tx, providerUid: string, id: string): Promise<ScimUserRow | undefined> {
+  const uid = uidOf(providerUid, id);
+  return uid === undefined ? undefined : tx.table(scimUserKind).find(uid);
+}
 
 interface UserDeps {
   readonly ids: Ids;
@@ -26,14 +61,10 @@ interface UserDeps {
 
 /** The people of directories. */
 export function createUserCollection(deps: UserDeps): Collection<ScimUserRow> {
-  const find = async (tx: Tx, providerUid: string, id: string) => {
-    const uid = uidOf(providerUid, id);
-    return uid === undefined ? undefined : tx.table(scimUserKind).find(uid);
-  };
-  const target = { find, type: userType };
+  const target = { find: findById, type: userType };
   return {
     ...target,
-    list: listUsers,
+    list: (tx, providerUid, parameters) => listRows(listedUsers, tx, providerUid, parameters),
     create: (write, resource) => write((tx, context) => createUser(tx, resource, context, deps)),
     change: (write, { id, ifMatch }, change) =>
       noteRejected(write, async (tx, context) => {
@@ -50,8 +81,26 @@ export function createUserCollection(deps: UserDeps): Collection<ScimUserRow> {
         });
       while (!(await deletePart()));
     },
-    show: async (_tx, row) => toResource(row),
+    show: async (tx, row, view) => ({
+      ...toResource(row),
+      ...(view.isWanted("groups") && (await showGroups(tx, row, view))),
+    }),
   };
+}
+
+/** How many groups of a person a response shows. */
+const MAX_GROUPS = 100;
+
+async function showGroups(tx: Tx, { uid }: ScimUserRow, { endpointUrl }: View): Promise<Resource> {
+  const groups = await tx.scimMembers.findGroupsOf(uid, "", MAX_GROUPS);
+  if (groups.length === 0) return {};
+  const shown = groups.map((group) => ({
+    value: idOf(group),
+    $ref: `${endpointUrl}${groupType.endpoint}/${idOf(group)}`,
+    display: group.displayName,
+    type: "direct",
+  }));
+  return { groups: shown };
 }
 
 // Runs a unit of work. Where it would leave an organisation without an owner, that is noted.

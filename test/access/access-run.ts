@@ -515,6 +515,7 @@ const origins: Readonly<Record<Origin, ModelGrant["origin"]>> = {
   [Origin.BOUND]: "bound",
   [Origin.CREATED_GROUP]: "created",
   [Origin.JOINED]: "joined",
+  [Origin.DIRECTORY]: "directory",
 };
 const effects: Readonly<Record<Effect, string>> = {
   [Effect.UNSPECIFIED]: "unknown",

@@ -24,7 +24,7 @@ export interface ModelBinding {
   readonly identity: string;
   readonly role: string;
   readonly group: string;
-  readonly origin: "bound" | "created" | "joined";
+  readonly origin: "bound" | "created" | "joined" | "directory";
   readonly pending: boolean;
 }
 

@@ -46,6 +46,9 @@ const changes = [
   "identity deleted",
   "person deactivated by a directory",
   "person deleted by a directory",
+  "person added to a group of a directory",
+  "person removed from a group of a directory",
+  "group of a directory deleted",
   "signing key revoked by a command",
   "key of page tokens rotated by a command",
 ] as const;
@@ -115,7 +118,7 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
   /** Sends a request of the directory, again while it conflicts with others. */
   async function sendOfDirectory(url: string, method: string, path: string, body?: object): Promise<string> {
     for (let tries = 1; ; tries++) {
-      const response = await fetch(`${url}/scim/v2/${directory.provider}/Users${path}`, {
+      const response = await fetch(`${url}/scim/v2/${directory.provider}${path}`, {
         method,
         headers: { authorization: `Bearer ${directory.token}`, "content-type": "application/scim+json" },
         ...(body && { body: JSON.stringify(body) }),
@@ -129,7 +132,9 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
 
   /** A person of the directory who has signed in. */
   async function createPerson(name: string): Promise<{ readonly id: string; readonly token: string }> {
-    const { id } = JSON.parse(await sendOfDirectory(urlOf(0), "POST", "", { userName: name, externalId: name })) as {
+    const { id } = JSON.parse(
+      await sendOfDirectory(urlOf(0), "POST", "/Users", { userName: name, externalId: name }),
+    ) as {
       id: string;
     };
     const identity = identityRow(randomIds.newUid(), { providerUid: directory.provider });
@@ -262,17 +267,44 @@ export async function runFreshness({ rounds, isPg = false, control = false }: Fr
     const off = { Operations: [{ op: "replace", path: "active", value: false }] };
     await round(
       "person deactivated by a directory",
-      (url) => sendOfDirectory(url, "PATCH", `/${deactivated.id}`, off),
+      (url) => sendOfDirectory(url, "PATCH", `/Users/${deactivated.id}`, off),
       isSignedIn(deactivated.token),
       isUnknown,
     );
     const deleted = await createPerson(`${name} b`);
     await round(
       "person deleted by a directory",
-      (url) => sendOfDirectory(url, "DELETE", `/${deleted.id}`),
+      (url) => sendOfDirectory(url, "DELETE", `/Users/${deleted.id}`),
       isSignedIn(deleted.token),
       isUnknown,
     );
+    // Mapped to the role viewer at the group.
+    const member = await createPerson(`${name} c`);
+    const made = JSON.parse(
+      await sendOfDirectory(urlOf(0), "POST", "/Groups", { displayName: name, externalId: name }),
+    );
+    const mapping = { externalGroupId: name, roleUid: viewer, scope: group };
+    const mapped = await must(() =>
+      byOwner(urlOf(0))("POST", `/externalGroupRoleMappings/${directory.provider}`, mapping),
+    );
+    const members = (op: "add" | "remove") => ({
+      Operations: [{ op, path: "members", value: [{ value: member.id }] }],
+    });
+    const changeMembers = (op: "add" | "remove") => (url: string) =>
+      sendOfDirectory(url, "PATCH", `/Groups/${made.id}`, members(op));
+    const isDenied = ({ status }: RestResponse) => status === 403;
+    await round("person added to a group of a directory", changeMembers("add"), readAs(member.token), (response) => {
+      return response.status === 200;
+    });
+    await round("person removed from a group of a directory", changeMembers("remove"), readAs(member.token), isDenied);
+    await changeMembers("add")(urlOf(0));
+    await round(
+      "group of a directory deleted",
+      (url) => sendOfDirectory(url, "DELETE", `/Groups/${made.id}`),
+      readAs(member.token),
+      isDenied,
+    );
+    await must(() => byOwner(urlOf(0))("DELETE", `/externalGroupRoleMappings/${mapped.json?.uid}`));
     await round(
       "group deleted",
       (url) => must(() => byOwner(url)("DELETE", `/groups/${group}`)),

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { invalid } from "../contract/expectations.js";
+import { bindingRow } from "../support/rows.js";
 import { type IamWorld, startIamWorld } from "./iam-world.js";
 
 const [viewer, editor] = ["viewer", "editor"].map(builtinRoleUid) as [string, string];
@@ -54,14 +56,24 @@ describe("a mapping", () => {
       ],
     },
     {
-      name: "a group below the root",
-      body: () => ({ externalGroupId: "g", roleUid: viewer, scope: world.child }),
-      broken: [["scope", "scope must be the root group of the identity provider"]],
+      name: "a group that is not there",
+      body: () => ({ externalGroupId: "g", roleUid: viewer, scope: randomIds.newUid(world.child) }),
+      broken: [["scope", "scope must be a group of the organisation"]],
     },
     {
       name: "another organisation",
       body: () => ({ externalGroupId: "g", roleUid: viewer, scope: world.foreign }),
-      broken: [["scope", "scope must be the root group of the identity provider"]],
+      broken: [["scope", "scope must be a group of the organisation"]],
+    },
+    {
+      name: "another organisation that is not there",
+      body: () => ({ externalGroupId: "g", roleUid: viewer, scope: randomIds.newUid() }),
+      broken: [["scope", "scope must be a group of the organisation"]],
+    },
+    {
+      name: "something that is no group",
+      body: () => ({ externalGroupId: "g", roleUid: viewer, scope: provider }),
+      broken: [["scope", "scope must be a group of the organisation"]],
     },
     {
       name: "a role that is not there",
@@ -85,6 +97,35 @@ describe("a mapping", () => {
     );
     assert.equal((await create({ externalGroupId: "once", roleUid: viewer, scope: world.root })).status, 409);
     await createMapping("once", editor);
+  });
+
+  it("is made at any group where its maker holds what the role grants, and at no other", async () => {
+    const maker = await world.caller(["identity_providers.create", "role_bindings.create", "identity_providers.list"]);
+    const sibling = await world.group();
+    const rootsRole = await world.role(["repo.delete"]);
+    const childsRole = await world.role(["repo.delete"], world.child);
+    await world.write((tx) =>
+      tx.table(roleBindingKind).insert(bindingRow(randomIds.newUid(world.child), maker.uid, rootsRole)),
+    );
+    const make = async (roleUid: string, scope: string) => {
+      const externalGroupId = randomIds.newId();
+      const { status, json } = await maker.rest("POST", `${mappings}/${provider}`, { externalGroupId, roleUid, scope });
+      return status === 200 ? "made" : String(json?.message);
+    };
+    const lacks = (group: string) =>
+      `Permission denied: granting rights at ${group} that the caller lacks there (or it might not exist)`;
+    const unavailable = "Invalid argument: roleUid: roleUid must be a built-in role or one of the group or above it";
+    assert.deepEqual(
+      [
+        await make(rootsRole, world.child),
+        await make(rootsRole, world.grandchild),
+        await make(childsRole, world.grandchild),
+        await make(rootsRole, world.root),
+        await make(rootsRole, sibling),
+        await make(childsRole, sibling),
+      ],
+      ["made", "made", "made", lacks(world.root), lacks(sibling), unavailable],
+    );
   });
 
   it("needs a provider that is there", async () => {

@@ -4,11 +4,14 @@ import { after, before, describe, it } from "node:test";
 import { noScim } from "../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
+import { groupKind } from "../../src/store/iam/groups.js";
 import { identityKind } from "../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
 import { restAs } from "../contract/rest.js";
 import { identityRow, scimUserRow } from "../support/rows.js";
+import { insertScimGroup, insertScimUser } from "../support/scim-people.js";
 import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -197,7 +200,7 @@ export function scimUsersSuite(name: string): void {
         const { rejected, scim, ...numbers } = json as Json & { scim: Json; rejected: Json[] };
         assert.deepEqual(numbers, {
           ...{ identityProvider: own, people: "3", inactivePeople: "2", linkedPeople: "2" },
-          ...{ rejectedPeople: "1", unlinked: [], unlinkedPeople: "0" },
+          ...{ rejectedPeople: "1", unlinked: [], unlinkedPeople: "0", groups: "0", work: [], workCount: "0" },
         });
         assert.equal(scim.endpointUrl, `${world.url}/scim/v2/${own}`);
         assert.deepEqual(rejected, [
@@ -207,6 +210,32 @@ export function scimUsersSuite(name: string): void {
           },
         ]);
         assert.doesNotMatch(text, /MARKER|SECRET/);
+      });
+
+      it("says what is left to do, and which quota is full", async () => {
+        const own = await insertProvider();
+        const [uid = ""] = await insertPeople(own, 1);
+        const group = await world.write(async (tx) => {
+          const row = await insertScimGroup(tx, own, { displayName: "Ops" });
+          await tx.scimWork.add(own, "group", row.uid);
+          await tx.scimWork.add(own, "members", `${own}/0123456789abcdef`);
+          await tx.scimWork.add(own, "person", uid);
+          return row;
+        });
+        const read = async (limits: Readonly<Record<string, number>>) => {
+          await world.write((tx) => tx.table(groupKind).update(world.root, { resourceLimits: limits }, 1_000));
+          const { work, workCount } = (await statusOf(own, manager)).json as Json & { work: Json[] };
+          assert.equal(workCount, "3");
+          return work;
+        };
+        const left = (fullQuota: string) => [
+          { kind: "SCIM_WORK_KIND_GROUP", uid: group.uid, name: "Ops", fullQuota },
+          { kind: "SCIM_WORK_KIND_MEMBERS", uid: `${own}/0123456789abcdef`, name: "", fullQuota: "" },
+          { kind: "SCIM_WORK_KIND_PERSON", uid, name: `n-${uid}`, fullQuota },
+        ];
+        assert.deepEqual(await read({}), left(""));
+        assert.deepEqual(await read({ bindings: 1 }), left("bindings"));
+        assert.deepEqual(await read({}), left(""));
       });
 
       it("lists the people whom the directory has not sent, however many have signed in", async () => {
@@ -237,6 +266,86 @@ export function scimUsersSuite(name: string): void {
           assert.equal((await statusOf(provider, who)).status, 403);
         }
         assert.equal((await statusOf(foreign, manager)).status, 403);
+      });
+    });
+
+    describe("the groups of a directory", () => {
+      const groupsOf = async (uid: string, who: Somebody, query = "") => {
+        const { status, json, text } = await restAs(
+          world.url,
+          who.token,
+          "/scim/v1",
+        )(...(["GET", `/identityProviders/${uid}/groups${query}`] as const));
+        const {
+          groups = [],
+          totalCount,
+          nextPageToken,
+        } = (json ?? {}) as {
+          groups?: { group: Json; members: string; mappings: string[] }[];
+          totalCount?: string;
+          nextPageToken?: string;
+        };
+        return { status, text, groups, totalCount, nextPageToken };
+      };
+      let lister: Somebody;
+      before(async () => {
+        lister = await world.caller(["identity_providers.scim.users.list", "identity_providers.list"]);
+      });
+
+      it("are listed with their members and the mappings that match, in pages of one provider", async () => {
+        const [own, other] = [await insertProvider(), await insertProvider()];
+        const ids = ["a", "b", ""];
+        const rows = await world.write(async (tx) => {
+          const member = await insertScimUser(tx, own);
+          await insertScimGroup(tx, other, { displayName: "MARKER", externalId: "a" });
+          const made = [];
+          for (const externalId of ids) made.push(await insertScimGroup(tx, own, { externalId }, [member.uid]));
+          // Members of a set that is being written do not count.
+          await tx.scimMembers.add({ groupUid: made[0]?.uid ?? "", memberSet: 2, userUid: member.uid });
+          return made.sort((a, b) => (a.uid < b.uid ? -1 : 1));
+        });
+        const mapped = await world.write(async (tx) => {
+          const uids = new Map<string, string>();
+          for (const [providerUid, row] of [...rows.map((row) => [own, row] as const), [other, rows[0]] as const]) {
+            if (row === undefined || row.externalId === "b") continue;
+            const mapping = randomIds.newUid(providerUid);
+            await tx.table(groupMappingKind).insert({
+              ...{ uid: mapping, providerUid, externalGroupId: row.mappedId, roleUid: builtinRoleUid("viewer") },
+              ...{ scope: world.child, createdBy: null, createTimeMs: 1_000 },
+            });
+            if (providerUid === own) uids.set(row.uid, mapping);
+          }
+          return uids;
+        });
+        const expected = rows.map(({ uid, externalId, mappedId }) => ({
+          group: {
+            ...{ uid, identityProvider: own, displayName: "group", externalId, externalGroupId: mappedId },
+            ...{ createTime: "1970-01-01T00:00:01.000Z", updateTime: "1970-01-01T00:00:01.000Z" },
+          },
+          members: "1",
+          mappings: mapped.has(uid) ? [mapped.get(uid)] : [],
+        }));
+        const { groups, totalCount, text } = await groupsOf(own, lister);
+        assert.deepEqual(groups, expected, text);
+        assert.deepEqual([totalCount, /MARKER|SECRET/.test(text)], ["3", false]);
+        const first = await groupsOf(own, lister, "?pageSize=2");
+        const second = await groupsOf(own, lister, `?pageSize=2&pageToken=${first.nextPageToken}`);
+        assert.deepEqual([...first.groups, ...second.groups], expected);
+        assert.equal((await groupsOf(other, lister, `?pageToken=${first.nextPageToken}`)).status, 400);
+      });
+
+      it("are shown to those alone who may list the people and the providers", async () => {
+        await world.write((tx) => insertScimGroup(tx, foreign, { displayName: "MARKER" }));
+        for (const [who, of] of [
+          [reader, provider],
+          [await world.caller(["identity_providers.list"]), provider],
+          [world.foreignOwner, provider],
+          [lister, foreign],
+        ] as const) {
+          const { status, text } = await groupsOf(of, who);
+          assert.deepEqual([status, text.includes("MARKER")], [403, false]);
+        }
+        assert.equal((await groupsOf(provider, lister)).status, 200);
       });
     });
   });

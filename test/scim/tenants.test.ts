@@ -1,6 +1,7 @@
 // Two organisations whose people have marks: no byte of one reaches the other, whatever its directory and its owners send.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { scimGroupKind } from "../../src/store/iam/scim-groups.js";
 import { scimUserKind } from "../../src/store/iam/scim-users.js";
 import { restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
@@ -13,6 +14,7 @@ describe("directories of two organisations", () => {
   let harness: Harness;
   const directories = {} as Record<Name, Directory>;
   const ids: Record<Name, string[]> = { a: [], b: [] };
+  const groups: Record<Name, string[]> = { a: [], b: [] };
   before(async () => {
     harness = await startHarness();
     for (const name of ["a", "b"] as const) {
@@ -36,13 +38,27 @@ describe("directories of two organisations", () => {
         assert.equal(status, 201, text);
         ids[name].push(json.id);
       }
+      for (let i = 0; i < 2; i++) {
+        const members = ids[name].map((value) => ({ value }));
+        const { status, json, text } = await directory.send("POST", "/Groups", {
+          ...{ displayName: `${mark} group ${i}`, externalId: `shared-group-${i}`, members },
+        });
+        assert.equal(status, 201, text);
+        groups[name].push(json.id);
+      }
     }
   });
   after(() => harness.stop());
 
   const rowsOf = async (name: Name) => {
     const { provider } = directories[name];
-    const rows = await harness.app.installation.store.read((tx) => tx.table(scimUserKind).findAfter(provider, "", 100));
+    const rows = await harness.app.installation.store.read(async (tx) => {
+      const stored = await tx.table(scimGroupKind).findAfter(provider, "", 100);
+      const members = [];
+      for (const { uid, memberSet } of stored)
+        members.push(await tx.scimMembers.list({ groupUid: uid, memberSet }, "", 100));
+      return [await tx.table(scimUserKind).findAfter(provider, "", 100), stored, members];
+    });
     return JSON.stringify(rows);
   };
 
@@ -76,6 +92,23 @@ describe("directories of two organisations", () => {
           assert.notEqual(await note(mine.send("GET", path)), 200);
       }
       const mark = MARKS[other];
+      const add = patch({ op: "add", path: "members", value: [{ value: ids[own][0] }] });
+      for (const id of groups[other]) {
+        for (const send of [mine.send, scimAs(theirs.endpointUrl, mine.token)]) {
+          for (const [method, sent] of [["GET"], ["PUT", { displayName: "x" }], ["PATCH", add], ["DELETE"]] as const) {
+            const status = await note(send(method, `/Groups/${id}`, sent));
+            assert.ok(status === 404 || status === 401, `${method}: ${status}`);
+          }
+        }
+      }
+      // Nobody of the other becomes a member here.
+      for (const value of ids[other]) {
+        const body = patch({ op: "add", path: "members", value: [{ value }] });
+        assert.equal(await note(mine.send("PATCH", `/Groups/${groups[own][0]}`, body)), 400);
+        assert.equal(await note(mine.send("POST", "/Groups", { displayName: "x", members: [{ value }] })), 400);
+        await note(mine.send("GET", `/Groups?filter=${encodeURIComponent(`members eq "${value}"`)}`));
+      }
+      await note(mine.send("GET", "/Groups?count=200"));
       for (const filter of [
         `title eq "${mark}"`,
         `displayName co "${mark}"`,

@@ -30,8 +30,12 @@ export interface Harness {
   identity(values?: Partial<IdentityRow>, group?: string): Promise<{ readonly uid: string; readonly token: string }>;
   /** Binds an identity to a built-in role at a group; returns the uid of the binding. */
   bind(identity: string, role: string, group: string): Promise<string>;
-  /** A token for an identity, existing or not. */
-  token(identity: string): Promise<string>;
+  /**
+   * A token for an identity, existing or not.
+   *
+   * @param mappings the uids of the mappings that the groups of its bearer's directory satisfy
+   */
+  token(identity: string, mappings?: readonly string[]): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -76,9 +80,9 @@ export async function startHarness(
   const { store, keys } = app.installation;
   const port = Number(new URL(app.url).port);
   const { baseUrl, issuer } = resolveOrigin(resolved, { ...resolved.listen, port });
-  const token = async (identity: string) => {
+  const token = async (identity: string, mappings?: readonly string[]) => {
     const issueDate = await store.read((tx) => readIssueDate(tx, identity, clock()));
-    return issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, ...issueDate }, keys, randomIds);
+    return issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, mappings, ...issueDate }, keys, randomIds);
   };
   return {
     app,

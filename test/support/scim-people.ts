@@ -7,6 +7,12 @@ import {
   type IdentityProviderRow,
   identityProviderKind,
 } from "../../src/store/iam/identity-providers.js";
+import {
+  buildDisplayNameKey,
+  buildMappedId,
+  type ScimGroupRow,
+  scimGroupKind,
+} from "../../src/store/iam/scim-groups.js";
 import { type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
 import type { Tx } from "../../src/store/transaction.js";
 import { scimUserRow } from "./rows.js";
@@ -21,6 +27,8 @@ export interface ProviderSetup {
   /** The name of the default role; none unless set. */
   readonly defaultRole?: string | undefined;
   readonly clientId?: string;
+  /** The claim that has the groups of a person; none unless set. */
+  readonly groupsClaim?: string;
 }
 
 // As stored JSON has them.
@@ -31,11 +39,17 @@ const rules = {
 
 /** Stores a provider of an organisation; returns its uid. */
 export async function insertProvider(tx: Tx, group: string, setup: ProviderSetup): Promise<string> {
-  const { issuer, rule, enabled = true, defaultRole, clientId = "client" } = setup;
+  const { issuer, rule, enabled = true, defaultRole, clientId = "client", groupsClaim } = setup;
   const uid = randomIds.newUid(group);
   const row: IdentityProviderRow = {
     ...{ uid, groupUid: group, name: "directory", description: "", sealedSecret: "" },
-    oidc: { issuer, clientId, pkceEnabled: true, ...(rule && { correlationRule: rules[rule] }) },
+    oidc: {
+      issuer,
+      clientId,
+      pkceEnabled: true,
+      ...(rule && { correlationRule: rules[rule] }),
+      ...(groupsClaim && { groupsClaim }),
+    },
     defaultRole: builtinRoleUid(defaultRole ?? "viewer"),
     lacksDefaultRole: false,
     ...(defaultRole === undefined && buildDefaultRole()),
@@ -55,6 +69,25 @@ export async function insertScimUser(
   const row = scimUserRow(randomIds.newUid(provider), values);
   await tx.table(scimUserKind).insert(row);
   if (!row.active && row.identityUid !== null) await setIdentityActive(tx, row.identityUid, false, Date.now());
+  return row;
+}
+
+/** Stores a group of a directory, with some of its people. */
+export async function insertScimGroup(
+  tx: Tx,
+  provider: string,
+  values: Partial<ScimGroupRow> = {},
+  members: readonly string[] = [],
+): Promise<ScimGroupRow> {
+  const { uid = randomIds.newUid(provider), displayName = "group", externalId = "" } = values;
+  const row: ScimGroupRow = {
+    ...{ uid, providerUid: provider, displayName, displayNameKey: buildDisplayNameKey(displayName), externalId },
+    ...{ mappedId: buildMappedId({ uid, externalId }), attributes: {}, memberSet: 1, revision: 1 },
+    ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
+    ...values,
+  };
+  await tx.table(scimGroupKind).insert(row);
+  for (const userUid of members) await tx.scimMembers.add({ groupUid: uid, memberSet: row.memberSet, userUid });
   return row;
 }
 

@@ -1,15 +1,15 @@
 // What an identity may do, and where: its grants in the order of groups, then the mappings that apply to it.
 import { Effect } from "#gen/arbor/access/v1/access_pb.js";
-import { isUidp, isWithin, lineageOf, maximalOf } from "../../kernel/uidp.js";
+import { isUidp, isWithin, lineageOf, maximalOf, parentOf } from "../../kernel/uidp.js";
 import type { Grant } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
 import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
 import type { IdentityRow } from "../../store/iam/identities.js";
 import { isPerson } from "../people/pending-bindings.js";
-import { findOwnMappings } from "./answer.js";
+import { findMappingProvider, findOwnMappings } from "./answer.js";
 import { describeBinding, describeLimited, describeMapping, type GrantInit, type GrantView } from "./grants.js";
-import { hasNoAccess, isJoin, Lookups, listBindings, listProviders } from "./holder.js";
+import { hasNoAccess, isJoin, Lookups, listBindings } from "./holder.js";
 import type { PageRequest, Position } from "./paging.js";
 
 interface Found {
@@ -122,7 +122,7 @@ async function readBindings(
   { lookups, describe }: BindingView,
 ): Promise<Found> {
   const grants: GrantInit[] = [];
-  let after = from.uid === "" ? undefined : { groupUid: from.uid, roleUid: from.key };
+  let after = parseAfter(from);
   const size = Math.min(CHUNK, limit + 1);
   const rest = tops.filter(
     (top) => after === undefined || top === "" || top >= after.groupUid || isWithin(after.groupUid, top),
@@ -145,8 +145,16 @@ async function readBindings(
   return { grants, next: undefined };
 }
 
-function positionOf(after: Pick<BindingRow, "groupUid" | "roleUid"> | undefined): Position {
-  return { part: BINDINGS, key: after?.roleUid ?? "", uid: after?.groupUid ?? "" };
+type After = Pick<BindingRow, "groupUid" | "roleUid" | "uid">;
+
+function positionOf(after: After | undefined): Position {
+  return { part: BINDINGS, key: after?.roleUid ?? "", uid: after?.uid ?? "" };
+}
+
+// A position without a role is that of a group, before its bindings.
+function parseAfter({ key: roleUid, uid }: Position): After | undefined {
+  if (uid === "") return undefined;
+  return roleUid === "" ? { groupUid: uid, roleUid, uid: "" } : { groupUid: parentOf(uid) ?? "", roleUid, uid };
 }
 
 interface MappingReading {
@@ -156,14 +164,13 @@ interface MappingReading {
   readonly page: PageRequest;
 }
 
-// The mappings of the person's provider, where the caller may list them and sees the bindings of their group.
+// The mappings of the person's provider at groups whose bindings the caller sees.
 async function readMappings(
   identity: IdentityRow | undefined,
   { tops, call, view, page }: MappingReading,
 ): Promise<Found> {
-  const providerUid = identity?.providerUid ?? undefined;
-  if (providerUid === undefined || !call.caller.holds(listProviders, providerUid))
-    return { grants: [], next: undefined };
+  const providerUid = await findMappingProvider(identity, call);
+  if (providerUid === undefined) return { grants: [], next: undefined };
   const after = page.from.part === MAPPINGS ? page.from.uid : "";
   const rows: GroupMappingRow[] = await call.tx.accessQuestions.findMappingsBelow(providerUid, after, page.limit + 1);
   const grants: GrantInit[] = [];

@@ -6,7 +6,9 @@ import { addMappedGrants, mayCallAt } from "../../pipeline/auth/authorize.js";
 import { type Caller, effectiveGrants } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { NeededCapability } from "../../pipeline/method-table.js";
+import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
 import type { IdentityRow } from "../../store/iam/identities.js";
+import { scimUserKind } from "../../store/iam/scim-users.js";
 import type { Tx } from "../../store/transaction.js";
 import {
   describeBindings,
@@ -92,10 +94,25 @@ function sortByGroup(grants: GrantInit[]): GrantInit[] {
   return grants.sort((a, b) => lengthOf(a) - lengthOf(b));
 }
 
-/** The mappings whose groups the token of the caller says that it is in, as they are stored now. */
-export async function findOwnMappings({ tx, caller }: UnaryCall) {
-  const mappings = await tx.accessQuestions.findMappings(caller.principal.mappings ?? []);
-  return mappings.filter(({ providerUid }) => providerUid === caller.providerUid);
+/** The mappings whose groups the token of the caller says that it is in, as they are stored now, where that counts. */
+export async function findOwnMappings({ tx, caller }: UnaryCall): Promise<GroupMappingRow[]> {
+  const { principal, providerUid } = caller;
+  if (providerUid === null || (await tx.table(scimUserKind).hasAny(providerUid))) return [];
+  const mappings = await tx.accessQuestions.findMappings(principal.mappings ?? []);
+  return mappings.filter((mapping) => mapping.providerUid === providerUid);
+}
+
+/**
+ * The provider whose mappings may count for a person, if the person's next token has the group, where the asker may list them.
+ * If its directory sends people by SCIM, the role bindings that it manages say what counts.
+ */
+export async function findMappingProvider(
+  identity: IdentityRow | undefined,
+  { tx, caller }: UnaryCall,
+): Promise<string | undefined> {
+  const providerUid = identity?.providerUid ?? undefined;
+  if (providerUid === undefined || !caller.holds(listProviders, providerUid)) return undefined;
+  return (await tx.table(scimUserKind).hasAny(providerUid)) ? undefined : providerUid;
 }
 
 async function answerForOther(
@@ -158,18 +175,18 @@ const MAPPINGS_AT_ONCE = 200;
 /** The most mappings of a provider that one answer looks at. */
 const MAX_MAPPINGS = 2_000;
 
-// The mappings of the person's provider at these groups, where the caller may list them.
+// The mappings of the person's provider at these groups.
 async function describeRules(
   { identity }: Holder,
   groups: readonly string[],
   view: GrantView,
-  { tx, caller }: UnaryCall,
+  call: UnaryCall,
   limit: number,
 ): Promise<GrantInit[]> {
   const found: GrantInit[] = [];
-  const providerUid = identity?.providerUid ?? undefined;
-  if (providerUid === undefined || !caller.holds(listProviders, providerUid)) return found;
-  for await (const mapping of readMappings(tx, providerUid)) {
+  const providerUid = await findMappingProvider(identity, call);
+  if (providerUid === undefined) return found;
+  for await (const mapping of readMappings(call.tx, providerUid)) {
     if (found.length === limit) break;
     const grant = groups.includes(mapping.scope)
       ? await describeMapping(mapping, Effect.WITH_DIRECTORY_GROUP, view)
@@ -179,7 +196,7 @@ async function describeRules(
   return found;
 }
 
-async function* readMappings(tx: Tx, providerUid: NonNullable<IdentityRow["providerUid"]>) {
+async function* readMappings(tx: Tx, providerUid: string) {
   let after = "";
   for (let read = 0; read < MAX_MAPPINGS; read += MAPPINGS_AT_ONCE) {
     const mappings = await tx.accessQuestions.findMappingsBelow(providerUid, after, MAPPINGS_AT_ONCE);

@@ -10,6 +10,7 @@ import type { NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
 import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
+import type { RoleSource } from "../../store/iam/scim-members.js";
 import { listCapabilityNames } from "../roles/capability-names.js";
 import { type Holder, type Lookups, listGroups } from "./holder.js";
 
@@ -60,6 +61,8 @@ export async function describeBinding(
     roleBinding: uid,
     capabilities: names ?? [],
     origin: originOf(binding),
+    managedBy: binding.managedByUid ?? "",
+    sources: (await lookups.sources(binding)).map(sourceToProto),
     pending: own && pending,
     ...buildEndTime(binding),
     effect: capabilities === undefined ? Effect.UNSPECIFIED : counts ? Effect.COUNTS : Effect.OTHER_PROVIDER,
@@ -156,7 +159,12 @@ function countsAlone({
   return effectiveGrants(principal, [row]).length > 0;
 }
 
-function originOf({ automatic, accepted }: BindingRow): Origin {
+function sourceToProto({ groupUid, groupName, externalGroupId, mappingUid }: RoleSource) {
+  return { directoryGroup: groupUid, directoryGroupName: groupName, externalGroupId, mapping: mappingUid };
+}
+
+function originOf({ automatic, accepted, managedByUid }: BindingRow): Origin {
+  if (managedByUid !== null) return Origin.DIRECTORY;
   if (automatic) return Origin.CREATED_GROUP;
   return accepted ? Origin.JOINED : Origin.BOUND;
 }

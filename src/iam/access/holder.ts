@@ -7,9 +7,13 @@ import { Caller } from "../../pipeline/auth/caller.js";
 import { getCapability, type NeededCapability } from "../../pipeline/method-table.js";
 import type { AccessRow } from "../../store/iam/access.js";
 import type { BindingRow } from "../../store/iam/access-questions.js";
+import type { GroupMappingRow } from "../../store/iam/group-mappings.js";
 import { groupKind } from "../../store/iam/groups.js";
 import type { IdentityRow } from "../../store/iam/identities.js";
 import { type RoleRow, roleKind } from "../../store/iam/roles.js";
+import { type ScimGroupRow, scimGroupKind } from "../../store/iam/scim-groups.js";
+import type { RoleSource } from "../../store/iam/scim-members.js";
+import { type ScimUserRow, scimUserKind } from "../../store/iam/scim-users.js";
 import type { Tx } from "../../store/transaction.js";
 import { isPerson } from "../people/pending-bindings.js";
 import { isOperatorRole } from "../roles/builtin-roles.js";
@@ -18,11 +22,16 @@ import { isOperatorRole } from "../roles/builtin-roles.js";
 export const listBindings = [getCapability(Capability.CAP_IAM_ROLE_BINDINGS_LIST, "AccessService")];
 /** What it takes to see the providers of a group, and their mappings. */
 export const listProviders = [getCapability(Capability.CAP_IAM_IDENTITY_PROVIDERS_LIST, "AccessService")];
+/** What it takes to see the groups that a directory has sent, besides {@link listProviders}. */
+const listScim = [getCapability(Capability.CAP_IAM_SCIM_USERS_LIST, "AccessService")];
 /** What it takes to see the invites of a group. */
 export const listInvites = [getCapability(Capability.CAP_IAM_GROUP_INVITES_LIST, "AccessService")];
 /** What it takes to see the names of groups. */
 export const listGroups = [getCapability(Capability.CAP_IAM_GROUPS_LIST, "AccessService")];
 const listRoles = [getCapability(Capability.CAP_IAM_ROLES_LIST, "AccessService")];
+
+/** The most groups and mappings that say why a directory grants a binding. */
+const MAX_SOURCES = 10;
 
 /** Names and capabilities that several answers of a call need; each is read once. */
 export class Lookups {
@@ -30,6 +39,7 @@ export class Lookups {
   readonly #seenBy: Caller | undefined;
   readonly #roles = new Map<string, RoleRow | undefined>();
   readonly #groups = new Map<string, Promise<string>>();
+  readonly #users = new Map<string, ScimUserRow | undefined>();
   #hidRole = false;
 
   /** @param seenBy the caller, who sees those roles that lists of roles show; undefined for all roles */
@@ -60,6 +70,26 @@ export class Lookups {
   /** The name of a role, which bindings show whatever their reader may list. */
   async roleName(uid: string): Promise<string> {
     return (await this.#roleRow(uid))?.name ?? "";
+  }
+
+  /** Whether the caller sees the groups that the directory of a provider has sent, and their mappings. */
+  seesDirectory(providerUid: string): boolean {
+    return this.#seenBy === undefined || this.#seenBy.holds([...listProviders, ...listScim], providerUid);
+  }
+
+  /** Why the directory that manages a binding grants it, at most {@link MAX_SOURCES}; none unless the caller sees that. */
+  async sources({ identityUid, groupUid: scope, roleUid, managedByUid }: BindingRow): Promise<RoleSource[]> {
+    if (managedByUid === null || !this.seesDirectory(managedByUid)) return [];
+    if (!this.#users.has(identityUid))
+      this.#users.set(identityUid, await this.#tx.table(scimUserKind).findByIdentity(identityUid));
+    const user = this.#users.get(identityUid);
+    return user === undefined ? [] : this.#tx.scimMembers.findSources(user.uid, { scope, roleUid }, MAX_SOURCES);
+  }
+
+  /** The group that a mapping matches; undefined where there is none or the caller does not see it. */
+  async directoryGroup({ providerUid, externalGroupId }: GroupMappingRow): Promise<ScimGroupRow | undefined> {
+    if (!this.seesDirectory(providerUid)) return undefined;
+    return (await this.#tx.table(scimGroupKind).findByMappedId(providerUid, externalGroupId))[0];
   }
 
   groupName(uid: string): Promise<string> {

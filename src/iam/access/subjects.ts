@@ -228,11 +228,10 @@ async function grantsAll(roleUid: string, { question, lookups }: Reading): Promi
   return role !== undefined && question.capabilities.every(({ bit }) => hasBit(role.capabilities, bit));
 }
 
-// Mappings grant a role at the root group of their provider, which may be in any group.
+// Mappings may grant a role at any group, and their providers may be in any group.
 async function readMappings(reading: Reading, after: string, limit: number): Promise<PartFound> {
   const { call, groups, resource, view } = reading;
   const root = rootOf(resource);
-  if (!groups.includes(root)) return { subjects: [], last: undefined };
   const tops = await call.visibleGroups({ descendantsOf: root, childrenOf: "" }, "", listProviders);
   const own = tops.filter((uid) => rootOf(uid) === root);
   async function read(position: string, size: number) {
@@ -246,7 +245,9 @@ async function readMappings(reading: Reading, after: string, limit: number): Pro
     if (!groups.includes(mapping.scope) || !(await grantsAll(mapping.roleUid, reading))) return undefined;
     const { uid, providerUid: identityProvider, externalGroupId } = mapping;
     const grant = await describeMapping(mapping, Effect.WITH_DIRECTORY_GROUP, view);
-    const value = { uid, identityProvider, externalGroupId };
+    const group = await view.lookups.directoryGroup(mapping);
+    const directory = { directoryGroup: group?.uid ?? "", directoryGroupName: group?.displayName ?? "" };
+    const value = { uid, identityProvider, externalGroupId, ...directory };
     return { subject: { case: "mapping", value }, grants: grant ? [grant] : [] };
   });
 }

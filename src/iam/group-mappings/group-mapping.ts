@@ -17,15 +17,16 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { deleteRows } from "../../pipeline/resource/delete.js";
+import { deleteRows, hasRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope, type Quotas } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import { type GroupMappingRow, groupMappingKind } from "../../store/iam/group-mappings.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { Store } from "../../store/store.js";
-import type { Tx } from "../../store/transaction.js";
 import { finishWork, followMapping } from "../directories/work.js";
+import { groups } from "../groups/group.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
@@ -47,6 +48,10 @@ export const groupMappings = defineResource({
   parent: {
     type: "iam.chainguard.dev/IdentityProvider",
     onDelete: { cascade: (tx, uid) => deleteRows(tx.table(groupMappingKind), "providerUid", uid) },
+  },
+  keeps: {
+    type: groups.type,
+    restrict: (tx, uid) => hasRows(tx.table(groupMappingKind), "scope", uid),
   },
   createdBy: [
     createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),
@@ -105,11 +110,7 @@ export function groupMappingsV2beta1({ listResources, ids, quotas, store }: Grou
       const { tx, caller, startMs } = call;
       await getRow(tx, identityProviders, parent);
       const values = buildValues(groupMappings, externalGroupRoleMapping);
-      if (values.scope !== rootOf(parent)) {
-        throw invalidArgument({ field: "scope", rule: "must be the root group of the identity provider" });
-      }
-      const role = await requireAvailableRole(values.roleUid, values.scope, tx, "roleUid");
-      requireGrantable(caller, role, values.scope);
+      await requireMappable(parent, values, call);
       const row = {
         uid: ids.newUid(parent),
         providerUid: parent,
@@ -117,7 +118,7 @@ export function groupMappingsV2beta1({ listResources, ids, quotas, store }: Grou
         createdBy: caller.uid,
         createTimeMs: startMs,
       };
-      if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
+      if (await tx.table(groupMappingKind).hasSame(row)) throw alreadyExists(groupMappings, parent);
       await tx.table(groupMappingKind).insert(row);
       await follow(call, row, "created");
       return groupMappingToProto(row);
@@ -154,11 +155,20 @@ export function groupMappingsV2beta1({ listResources, ids, quotas, store }: Grou
   });
 }
 
-async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
-  for (const uid of await tx.table(groupMappingKind).findUidsWhere("providerUid", row.providerUid)) {
-    const other = await tx.table(groupMappingKind).find(uid);
-    const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
-    if (same && other.scope === row.scope) return true;
-  }
-  return false;
+/**
+ * Makes sure that the caller may map a role at a group of the provider's organisation: the caller holds what the role grants
+ * there. The method has already required the right to bind at the root group.
+ *
+ * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another organisation exists.
+ */
+async function requireMappable(
+  providerUid: string,
+  { scope, roleUid }: Pick<GroupMappingRow, "scope" | "roleUid">,
+  call: UnaryCall,
+): Promise<void> {
+  const unknownScope = invalidArgument({ field: "scope", rule: "must be a group of the organisation" });
+  if (rootOf(scope) !== rootOf(providerUid)) throw unknownScope;
+  if ((await call.tx.table(groupKind).find(scope)) === undefined) throw unknownScope;
+  const role = await requireAvailableRole(roleUid, scope, call.tx, "roleUid");
+  requireGrantable(await call.callerAt(scope), role, scope);
 }

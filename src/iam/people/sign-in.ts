@@ -8,6 +8,7 @@ import type { GroupInviteRow } from "../../store/iam/group-invites.js";
 import { groupMappingKind } from "../../store/iam/group-mappings.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import { findDefaultRole, identityProviderKind } from "../../store/iam/identity-providers.js";
+import { scimUserKind } from "../../store/iam/scim-users.js";
 import type { Tx } from "../../store/transaction.js";
 import type { DirectoryContext } from "../directories/rights.js";
 import { followLink } from "../directories/work.js";
@@ -214,8 +215,9 @@ function lacksEmail({ claims }: AssertedIdentity, { email }: IdentityRow): boole
   return asserted === null || (verified === null && email !== "");
 }
 
+// Once a directory sends people by SCIM, it says who is in its groups, and the groups of tokens count no more.
 async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Promise<string[]> {
-  if (provider === undefined) return [];
+  if (provider === undefined || (await tx.table(scimUserKind).hasAny(provider.uid))) return [];
   const { groupsClaim } = oidcFromJson(provider.oidc);
   const groupsValue = groupsClaim === "" || !Object.hasOwn(claims, groupsClaim) ? [] : claims[groupsClaim];
   const groups = new Set<unknown>(Array.isArray(groupsValue) ? groupsValue : [groupsValue]);

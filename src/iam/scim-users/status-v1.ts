@@ -1,22 +1,40 @@
-// ScimService: the state of the directory of an identity provider.
+// ScimService: the state of the directory of an identity provider, and its groups (iam/scim-groups).
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { ScimService, type UnlinkedPersonSchema } from "#gen/arbor/scim/v1/scim_pb.js";
+import {
+  ScimService,
+  ScimWorkKind,
+  type ScimWorkSchema,
+  type UnlinkedPersonSchema,
+} from "#gen/arbor/scim/v1/scim_pb.js";
+import { limitsFor, type QuotaLimits } from "../../kernel/quotas.js";
 import { timestampOf } from "../../kernel/time.js";
+import { rootOf } from "../../kernel/uidp.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { getRow } from "../../pipeline/resource/read.js";
+import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { groupKind } from "../../store/iam/groups.js";
 import { identityKind } from "../../store/iam/identities.js";
+import { scimGroupKind } from "../../store/iam/scim-groups.js";
 import { type ScimUserRow, scimUserKind } from "../../store/iam/scim-users.js";
 import type { ListQuery } from "../../store/lists/query.js";
 import type { Tx } from "../../store/transaction.js";
 import { identityProviders, identityProviderToProto } from "../identity-providers/identity-provider.js";
+import { createListScimGroups } from "../scim-groups/list-groups-v1.js";
 
 /** How many people each list has at most. */
 const MAX_LISTED = 20;
 
+export interface ScimServiceDeps extends Pick<ResourceDeps, "listResources"> {
+  readonly baseUrl: string;
+  /** The quotas that the settings say. */
+  readonly limits: QuotaLimits;
+}
+
 /** Creates ScimService. */
-export function scimStatusV1({ baseUrl }: { readonly baseUrl: string }) {
+export function scimV1({ baseUrl, limits, ...deps }: ScimServiceDeps) {
   const handlers: Handlers<typeof ScimService> = {
+    listScimGroups: createListScimGroups(deps),
+
     async getScimStatus({ identityProvider }, { tx, startMs }) {
       const row = await getRow(tx, identityProviders, identityProvider);
       const { scim } = identityProviderToProto(row, { nowMs: startMs, baseUrl });
@@ -33,6 +51,9 @@ export function scimStatusV1({ baseUrl }: { readonly baseUrl: string }) {
         rejectedPeople: BigInt(await table.countRejected(identityProvider)),
         unlinked: await unlinkedToProto(unlinked.uids, tx),
         unlinkedPeople: BigInt(unlinked.total),
+        groups: BigInt(await tx.table(scimGroupKind).countOfProvider(identityProvider)),
+        work: await readWork(tx, identityProvider, limits),
+        workCount: BigInt(await tx.scimWork.count(identityProvider)),
       };
     },
   };
@@ -60,4 +81,30 @@ async function unlinkedToProto(uids: readonly string[], tx: Tx) {
     people.push({ identity: uid, name, email: email || emailUnverified, lastSeenTime: timestampOf(lastSeenTimeMs) });
   }
   return people;
+}
+
+const workKinds = {
+  group: ScimWorkKind.GROUP,
+  members: ScimWorkKind.MEMBERS,
+  person: ScimWorkKind.PERSON,
+} as const;
+
+async function readWork(tx: Tx, providerUid: string, settings: QuotaLimits) {
+  const rows = await tx.scimWork.list(MAX_LISTED, providerUid);
+  if (rows.length === 0) return [];
+  const root = rootOf(providerUid);
+  const limits = limitsFor((await tx.table(groupKind).find(root))?.resourceLimits, settings);
+  const isFull = async (quota: "bindings" | "identityBindings", owner: string, within = "") =>
+    (await tx.usage.count(quota, owner, limits[quota], within)) >= limits[quota];
+  const fullQuota = (await isFull("bindings", root)) ? "bindings" : "";
+  const work: MessageInitShape<typeof ScimWorkSchema>[] = [];
+  for (const { kind, uid } of rows) {
+    const shared = { kind: workKinds[kind], uid, fullQuota: kind === "members" ? "" : fullQuota };
+    if (kind === "person") {
+      const isOwnFull = fullQuota === "" && (await isFull("identityBindings", uid, root));
+      const name = (await tx.table(identityKind).find(uid))?.name ?? "";
+      work.push({ ...shared, name, ...(isOwnFull && { fullQuota: "identityBindings" }) });
+    } else work.push({ ...shared, name: (await tx.table(scimGroupKind).find(uid))?.displayName ?? "" });
+  }
+  return work;
 }

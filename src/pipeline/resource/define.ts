@@ -68,6 +68,8 @@ export interface ResourceDefinition extends ResourceKind {
   readonly message: DescMessage;
   /** Undefined for a kind that no deletion concerns. */
   readonly parent?: Parent;
+  /** Another kind that rows name, and that is kept while they do. */
+  readonly keeps?: { readonly type: string; readonly restrict: Required<OnDelete>["restrict"] };
   /** How it is stored; undefined for what the store has no kind of. */
   readonly kind?: Pick<ListedKind, "sorts" | "quota">;
   /** The methods that create one, in both versions, where a quota limits the kind; stable names follow from those of the beta. */

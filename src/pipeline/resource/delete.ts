@@ -6,11 +6,11 @@ import type { CallContext } from "../call.js";
 import type { ResourceDefinition } from "./define.js";
 
 /**
- * Makes sure that no child keeps a resource from being deleted.
+ * Makes sure that neither a child nor what names a resource keeps it from being deleted.
  *
  * @param definitions all kinds; errors name the first of them that restricts
  * @param nowMs in epoch milliseconds
- * @throws ApiError FAILED_PRECONDITION of type RESOURCE_NOT_EMPTY
+ * @throws ApiError FAILED_PRECONDITION of type RESOURCE_NOT_EMPTY or RESOURCE_IN_USE
  */
 export async function guardDelete(
   definitions: readonly ResourceDefinition[],
@@ -19,9 +19,11 @@ export async function guardDelete(
   tx: Tx,
   nowMs: number,
 ): Promise<void> {
-  for (const { parent, plural } of definitions) {
-    if (parent?.type !== type || !(await parent.onDelete.restrict?.(tx, uid, nowMs))) continue;
-    throw failedPrecondition("RESOURCE_NOT_EMPTY", `cannot delete ${displayName} with child ${plural}`);
+  for (const { parent, keeps, plural } of definitions) {
+    if (parent?.type === type && (await parent.onDelete.restrict?.(tx, uid, nowMs)))
+      throw failedPrecondition("RESOURCE_NOT_EMPTY", `cannot delete ${displayName} with child ${plural}`);
+    if (keeps?.type === type && (await keeps.restrict(tx, uid, nowMs)))
+      throw failedPrecondition("RESOURCE_IN_USE", `cannot delete ${displayName} that ${plural} name`);
   }
 }
 

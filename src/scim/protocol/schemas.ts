@@ -230,7 +230,6 @@ const groupSchema: Schema = {
           referenceTypes: ["User", "Group"],
         }),
         text("type", "What the member is.", { mutability: "immutable", canonicalValues: ["User", "Group"] }),
-        text("display", "The name of the member.", { mutability: "immutable" }),
       ],
       { multiValued: true, maxValues: 20_000 },
     ),

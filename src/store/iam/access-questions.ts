@@ -43,6 +43,7 @@ const bindingColumns = ({ roleBindings: b }: Tables) => ({
   accepted: b.accepted,
   automatic: b.automatic,
   endTimeMs: b.endTimeMs,
+  managedByUid: b.managedByUid,
 });
 
 const groupPlaceholders = (size: number) => Array.from({ length: size }, (_, i) => value(`group${i}`));
@@ -56,25 +57,25 @@ const bindingsAt = statementFamily<number, Record<string, string | number>, Bind
     .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t)));
 });
 
-// The bindings of an identity below a group, in the order of groups and roles.
+// The bindings of an identity below a group, in the order of groups and roles. Several have the same where directories manage some.
 const bindingsBelow = statement<
-  Now & { identityUid: string; groupUid: string; roleUid: string; end: string; limit: number },
+  Now & { identityUid: string; groupUid: string; roleUid: string; uid: string; end: string; limit: number },
   BindingRow
 >((q, t) => {
-  const { identityUid, groupUid, roleUid } = t.roleBindings;
-  const position = sql`(${value("groupUid")}, ${value("roleUid")})`;
+  const { uid, identityUid, groupUid, roleUid } = t.roleBindings;
+  const position = sql`(${value("groupUid")}, ${value("roleUid")}, ${value("uid")})`;
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
     .where(
       and(
         eq(identityUid, value("identityUid")),
-        sql`(${groupUid}, ${roleUid}) > ${position}`,
+        sql`(${groupUid}, ${roleUid}, ${uid}) > ${position}`,
         lt(groupUid, value("end")),
         isLive(t),
       ),
     )
-    .orderBy(asc(groupUid), asc(roleUid))
+    .orderBy(asc(groupUid), asc(roleUid), asc(uid))
     .limit(rowLimit("limit"));
 });
 
@@ -110,6 +111,14 @@ const bindingsOfGroup = statement<
     .orderBy(asc(identityUid), asc(roleUid))
     .limit(rowLimit("limit"));
 });
+
+// Those that bind an identity to a role at a group: the one that callers manage, and one for each directory.
+const sameBindings = statement<Now & { groupUid: string; identityUid: string; roleUid: string }, BindingRow>((q, t) =>
+  q
+    .select(bindingColumns(t))
+    .from(t.roleBindings)
+    .where(and(buildEquals(t.roleBindings, "groupUid", "identityUid", "roleUid"), isLive(t))),
+);
 
 // The uid of a mapping begins with that of its provider, and so with that of the group of the provider.
 const mappingsBelow = statement<{ after: string; end: string; limit: number }, GroupMappingRow>((q, t) => {
@@ -194,7 +203,7 @@ export class AccessQuestions extends TransactionPart {
   /** The bindings of an identity at `groupUids`, in the order of groups and roles. */
   async findBindingsAt(identityUid: string, groupUids: readonly string[]): Promise<BindingRow[]> {
     const { size, params } = padParams("group", groupUids);
-    const keyOf = ({ groupUid, roleUid }: BindingRow) => `${groupUid} ${roleUid}`;
+    const keyOf = ({ groupUid, roleUid, uid }: BindingRow) => `${groupUid} ${roleUid} ${uid}`;
     const rows = await this.#slice(bindingsAt(size), { ...params, identityUid, now: this.tx.clockMs() });
     return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
@@ -203,17 +212,17 @@ export class AccessQuestions extends TransactionPart {
    * The bindings of an identity at a group and below it, in the order of groups and roles.
    *
    * @param top the uid of the group; empty for all groups
-   * @param after the group and the role of the last one before
+   * @param after what the last one before has
    */
   findBindingsBelow(
     identityUid: string,
     top: string,
-    after: Pick<BindingRow, "groupUid" | "roleUid"> | undefined,
+    after: Pick<BindingRow, "groupUid" | "roleUid" | "uid"> | undefined,
     limit: number,
   ): Promise<BindingRow[]> {
-    const { groupUid, roleUid } = after ?? { groupUid: top, roleUid: "" };
+    const { groupUid, roleUid, uid } = after ?? { groupUid: top, roleUid: "", uid: "" };
     const now = this.tx.clockMs();
-    return this.#slice(bindingsBelow, { identityUid, groupUid, roleUid, end: endOf(top), limit, now });
+    return this.#slice(bindingsBelow, { identityUid, groupUid, roleUid, uid, end: endOf(top), limit, now });
   }
 
   /** Whether lists of the bindings at a group and below it show that the person has joined. */
@@ -223,17 +232,25 @@ export class AccessQuestions extends TransactionPart {
   }
 
   /**
-   * The bindings of a group itself, in the order of identities and roles.
+   * The bindings of a group itself, in the order of identities and roles: `limit` of them, and those that have the same identity
+   * and role as the last one.
    *
    * @param after the identity and the role of the last one before
    */
-  findBindingsOfGroup(
+  async findBindingsOfGroup(
     groupUid: string,
     after: Pick<BindingRow, "identityUid" | "roleUid">,
     limit: number,
   ): Promise<BindingRow[]> {
     const { identityUid, roleUid } = after;
-    return this.#slice(bindingsOfGroup, { groupUid, identityUid, roleUid, limit, now: this.tx.clockMs() });
+    const now = this.tx.clockMs();
+    const rows = await this.#slice(bindingsOfGroup, { groupUid, identityUid, roleUid, limit, now });
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < limit) return rows;
+    const known = new Set(rows.map(({ uid }) => uid));
+    const { identityUid: identity, roleUid: role } = last;
+    const same = await this.#slice(sameBindings, { groupUid, identityUid: identity, roleUid: role, now });
+    return [...rows, ...same.filter(({ uid }) => !known.has(uid))];
   }
 
   /** Those of the identities that exist, by uid; also those that are being deleted. */

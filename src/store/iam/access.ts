@@ -1,9 +1,10 @@
 // The store from which calls are authorized.
-import { and, asc, between, eq, gt, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, inArray, isNotNull, isNull, not, sql } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import type { Principal } from "../../kernel/principal.js";
 import { padParams, rowLimit, statement, statementFamily, TransactionPart } from "../statement.js";
 import type { Tables } from "../tables/tables.js";
+import { hasSent } from "./directories.js";
 import { isLive } from "./role-bindings.js";
 
 /** An identity with one of its grants, or with none; the rows from which a call is authorized. */
@@ -199,14 +200,21 @@ const deactivated = statement<Pick<IdentityQuery, "identity">, object>((q, t) =>
     ),
 );
 
-// A token names few mappings; sizes are rounded up so that a few shapes serve all.
+// A token names few mappings; sizes are rounded up so that a few shapes serve all. Once a directory sends people by SCIM, it
+// says who is in its groups, and tokens count no more.
 const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant>(String, (size) => (q, t) => {
   const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`mapping${i}`));
   return q
     .select({ groupUid: t.groupMappings.scope, roleUid: t.groupMappings.roleUid, capabilities: t.roles.capabilities })
     .from(t.groupMappings)
     .innerJoin(t.roles, eq(t.roles.uid, t.groupMappings.roleUid))
-    .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
+    .where(
+      and(
+        eq(t.groupMappings.providerUid, sql.placeholder("provider")),
+        inArray(t.groupMappings.uid, uids),
+        not(hasSent(t, sql.placeholder("provider"))),
+      ),
+    );
 });
 
 export class GrantReader extends TransactionPart {
@@ -288,7 +296,10 @@ export class GrantReader extends TransactionPart {
     return all;
   }
 
-  /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
+  /**
+   * The grants of those of `mappingUids`, which are few, that exist and belong to the provider; none where its directory sends
+   * people by SCIM.
+   */
   findMappedGrants(providerUid: string, mappingUids: readonly string[]): Promise<MappedGrant[]> {
     const { size, params } = padParams("mapping", mappingUids);
     return this.all(mappedGrants(size), { ...params, provider: providerUid });

@@ -1,5 +1,9 @@
 // Mappings of directories' groups to roles.
+import { asc } from "drizzle-orm";
 import { byCreation, declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
+import { ListedTable } from "../lists/listed-table.js";
+import { ownColumns, selectAny } from "../rows.js";
+import { buildEquals, rowLimit, statement } from "../statement.js";
 
 /** Mappings of directories' groups as they are listed; their parent is the provider. */
 const declared = declareKind({
@@ -44,4 +48,28 @@ declare module "../tables/kind-tables.js" {
 /** A mapping of a directory's group to a role, as stored. */
 export type GroupMappingRow = KindRow<typeof declared>;
 
-export const groupMappingKind = defineKind(declared);
+// Those of an external group, in the order of roles and scopes.
+const ofGroup = statement<{ providerUid: string; externalGroupId: string; limit: number }, GroupMappingRow>((q, t) =>
+  q
+    .select(ownColumns(t.groupMappings))
+    .from(t.groupMappings)
+    .where(buildEquals(t.groupMappings, "providerUid", "externalGroupId"))
+    .orderBy(asc(t.groupMappings.roleUid), asc(t.groupMappings.scope))
+    .limit(rowLimit("limit")),
+);
+
+const same = selectAny("groupMappings", "providerUid", "externalGroupId", "roleUid", "scope");
+
+export class GroupMappings extends ListedTable<GroupMappingRow> {
+  /** Whether there is a mapping of the same external group to the same role at the same scope. */
+  hasSame({ providerUid, externalGroupId, roleUid, scope }: GroupMappingRow): Promise<boolean> {
+    return this.has(same, { providerUid, externalGroupId, roleUid, scope });
+  }
+
+  /** The mappings of an external group, at most `limit`. */
+  findOfGroup(providerUid: string, externalGroupId: string, limit: number): Promise<GroupMappingRow[]> {
+    return this.all(ofGroup, { providerUid, externalGroupId, limit });
+  }
+}
+
+export const groupMappingKind = defineKind(declared, GroupMappings);

@@ -1,7 +1,7 @@
 // Who is a member of which group of a directory. A group has one set of members that counts, by its number. Rows of greater
 // numbers are of a set that is being written, and becomes that of the group at once; rows of lower ones, and those of a group
 // that is gone, count no more and are deleted in parts. Numbers of sets only grow.
-import { and, asc, count, eq, gt, lt, max } from "drizzle-orm";
+import { and, asc, count, eq, gt, lt, max, sql } from "drizzle-orm";
 import { deleteRows, insertMissing, ownColumns, selectAny, selectSome } from "../rows.js";
 import { buildEquals, rowLimit, statement, TransactionPart, value } from "../statement.js";
 import type { ScimMemberRow } from "../tables/scim.js";
@@ -14,6 +14,14 @@ export type ScimMember = Pick<ScimUserRow, "uid" | "displayName" | "userName" | 
 
 /** A role that a mapping gives the members of a group. */
 export type MappedRole = Pick<GroupMappingRow, "scope" | "roleUid" | "createdBy">;
+
+/** A group and a mapping of it that grant a role. */
+export interface RoleSource {
+  readonly groupUid: string;
+  readonly groupName: string;
+  readonly externalGroupId: string;
+  readonly mappingUid: string;
+}
 
 /** A set of members of a group. */
 type MemberSet = Pick<ScimMemberRow, "groupUid" | "memberSet">;
@@ -86,6 +94,28 @@ const mappedRoles = statement<{ userUid: string }, MappedRole>((q, t) => {
     .where(buildEquals(scimMembers, "userUid"));
 });
 
+// The groups of somebody with a mapping that grants a role at a scope. The mapping is a value and not joined, so that the groups of
+// the person are read, and not all that have mappings.
+const sources = statement<{ userUid: string; scope: string; roleUid: string; limit: number }, RoleSource>((q, t) => {
+  const { groupMappings: x, scimGroups, scimMembers } = t;
+  const mapping = sql<string>`(select ${x.uid} from ${x} where ${x.providerUid} = ${scimGroups.providerUid}
+    and ${x.externalGroupId} = ${scimGroups.mappedId} and ${x.roleUid} = ${value("roleUid")} and ${x.scope} = ${value("scope")})`;
+  return q
+    .select({
+      groupUid: scimGroups.uid,
+      groupName: scimGroups.displayName,
+      externalGroupId: scimGroups.mappedId,
+      mappingUid: mapping.as("mapping_uid"),
+    })
+    .from(scimMembers)
+    .innerJoin(
+      scimGroups,
+      and(eq(scimGroups.uid, scimMembers.groupUid), eq(scimGroups.memberSet, scimMembers.memberSet)),
+    )
+    .where(and(buildEquals(scimMembers, "userUid"), sql`${mapping} is not null`))
+    .limit(rowLimit("limit"));
+});
+
 // The rows of a group in sets with numbers below that of the parameter.
 const before = statement<MemberSet & { limit: number }, ScimMemberRow>((q, t) =>
   q
@@ -113,6 +143,7 @@ export class ScimMembers extends TransactionPart {
 
   /** How many members a set has; reads all of them. */
   async count({ groupUid, memberSet }: MemberSet): Promise<number> {
+    await this.tx.pause?.();
     return (await this.first(countMembers, { groupUid, memberSet }))?.total ?? 0;
   }
 
@@ -128,6 +159,16 @@ export class ScimMembers extends TransactionPart {
   /** What mappings give somebody by the groups that the person is a member of; a role at a scope once for each mapping. */
   findMappedRoles(userUid: string): Promise<MappedRole[]> {
     return this.all(mappedRoles, { userUid });
+  }
+
+  /** By which of somebody's groups and their mappings the person has a role at a scope, at most `limit`. */
+  async findSources(
+    userUid: string,
+    { scope, roleUid }: Pick<GroupMappingRow, "scope" | "roleUid">,
+    limit: number,
+  ): Promise<RoleSource[]> {
+    await this.tx.pause?.();
+    return this.all(sources, { userUid, scope, roleUid, limit });
   }
 
   /** The rows of somebody in all sets of all groups, at most `limit`. */

@@ -6,9 +6,10 @@ import { countBelow } from "../lists/counters.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import type { Filter } from "../lists/resource.js";
-import { deleteRows, deleteSome, ownColumns, putRow, selectRows, selectSome } from "../rows.js";
+import { deleteRows, deleteSome, ownColumns, putRow, selectRows } from "../rows.js";
 import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
 import type { FormerScimUserRow } from "../tables/scim.js";
+import { hasSent } from "./directories.js";
 
 /** What the row of a person has besides its columns: the attributes by the names of their schemas, as they were sent. */
 export type ScimAttributes = Readonly<Record<string, unknown>>;
@@ -193,7 +194,12 @@ const registered = statement<
 });
 
 const findFormer = selectRows("formerScimUsers", ["providerUid", "externalId"]);
-const anyFormer = selectSome("formerScimUsers", ["providerUid"]);
+const anySent = statement<{ providerUid: string }, object>((q, t) =>
+  q
+    .select({ uid: t.identityProviders.uid })
+    .from(t.identityProviders)
+    .where(and(eq(t.identityProviders.uid, value("providerUid")), hasSent(t, value("providerUid")))),
+);
 const putFormer = putRow("formerScimUsers", "providerUid", "externalId");
 const deleteFormer = deleteRows("formerScimUsers", "providerUid", "externalId");
 const deleteSomeFormer = deleteSome("formerScimUsers", "providerUid", ["providerUid", "externalId"], ["externalId"]);
@@ -299,10 +305,9 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
     return this.first(findFormer, { providerUid, externalId });
   }
 
-  /** Whether the directory of a provider has ever sent a person. */
-  async hasAny(providerUid: string): Promise<boolean> {
-    if ((await this.findAfter(providerUid, "", 1)).length > 0) return true;
-    return this.has(anyFormer, { providerUid, limit: 1 });
+  /** Whether the directory of a provider has sent people or groups; see {@link hasSent}. */
+  hasAny(providerUid: string): Promise<boolean> {
+    return this.has(anySent, { providerUid });
   }
 
   putFormer(row: FormerScimUserRow): Promise<void> {

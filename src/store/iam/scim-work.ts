@@ -1,7 +1,7 @@
 // What is left to do after a change of the groups of a directory (src/iam/directories/work.ts).
-import { and, asc, sql } from "drizzle-orm";
+import { and, asc, count, sql } from "drizzle-orm";
 import { deleteRows, putRow, selectRows } from "../rows.js";
-import { buildEquals, rowLimit, statementFamily, TransactionPart, value } from "../statement.js";
+import { buildEquals, rowLimit, statement, statementFamily, TransactionPart, value } from "../statement.js";
 import type { ScimWorkKind, ScimWorkRow } from "../tables/scim.js";
 
 const put = putRow("scimWork", "providerUid", "kind", "uid");
@@ -27,6 +27,9 @@ const some = statementFamily<"all" | "provider", ScimWorkKey & { limit: number }
     },
 );
 
+const countOfProvider = statement<{ providerUid: string }, { total: number }>((q, t) =>
+  q.select({ total: count() }).from(t.scimWork).where(buildEquals(t.scimWork, "providerUid")),
+);
 /** What something to do is found by. */
 export type ScimWorkKey = Omit<ScimWorkRow, "position">;
 
@@ -59,5 +62,10 @@ export class ScimWork extends TransactionPart {
 
   delete({ providerUid, kind, uid }: ScimWorkKey): Promise<void> {
     return this.run(remove, { providerUid, kind, uid });
+  }
+
+  /** How much there is to do of a provider; reads all of it. */
+  async count(providerUid: string): Promise<number> {
+    return (await this.first(countOfProvider, { providerUid }))?.total ?? 0;
   }
 }

@@ -16,6 +16,100 @@ const createsProvider: Step = {
   keep: { made: "uid" },
 };
 
+interface MappingApi {
+  readonly service: string;
+  /** The request that creates a mapping in this version, of the viewer role unless said otherwise. */
+  readonly create: (scope: string, roleUid?: string) => object;
+  /** The method of groups that deletes one, and the field with its uid. */
+  readonly deleteGroup: readonly [method: string, field: string];
+}
+
+const createMappingV2 = (scope: string, roleUid = "<viewerRole>") => ({
+  parent: "<made>",
+  externalGroupRoleMapping: { externalGroupId: "team", roleUid, scope },
+});
+
+/** How each version creates mappings. */
+const mappingApis: readonly MappingApi[] = [
+  {
+    service: "iam.ExternalGroupRoleMappings",
+    create: (scope, roleUidp = "<viewerRole>") => ({
+      parentId: "<made>",
+      mapping: { externalGroupId: "team", roleUidp, scope },
+    }),
+    deleteGroup: ["iam.Groups.Delete", "id"],
+  },
+  ...["iam.v2beta1", "iam.v2"].map((version) => ({
+    service: `${version}.ExternalGroupRoleMappingsService`,
+    create: createMappingV2,
+    deleteGroup: [`${version}.GroupsService.DeleteGroup`, "uid"] as const,
+  })),
+];
+
+// At which groups a mapping grants its role, in one version.
+function rulesOfMappings({ service, create, deleteGroup: [deleteGroup, uidField] }: MappingApi): Rule[] {
+  const [method, uid] = service.startsWith("iam.v2") ? ["CreateExternalGroupRoleMapping", "uid"] : ["Create", "id"];
+  const creates = (request: object, expect: Step["expect"]): Step => ({
+    ...{ call: `${service}.${method}`, as: "freshOwner", request, expect },
+    ...(expect.code === undefined && { keep: { mapping: uid } }),
+  });
+  const createsGroup: Step = {
+    call: "CreateGroup",
+    as: "freshOwner",
+    request: { parent: "<freshRoot>", group: { name: "team" } },
+    expect: {},
+    keep: { team: "uid" },
+  };
+  const noScope = invalid(["scope", "scope must be a group of the organisation"]);
+  const anchor = "group-mappings";
+  return [
+    {
+      anchor,
+      says: `${service}: the scope is any group of the organisation`,
+      steps: [
+        createsProvider,
+        createsGroup,
+        creates(create("<team>"), { result: { scope: "<team>", externalGroupId: "team" } }),
+        creates(create("<freshRoot>"), { result: { scope: "<freshRoot>" } }),
+        creates(create("<team>"), { code: "ALREADY_EXISTS" }),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: the error of another organisation's group is that of one that does not exist`,
+      steps: [
+        createsProvider,
+        creates(create("<fresh>"), noScope),
+        creates(create("0123456789abcdef0123456789abcdef01234567"), noScope),
+        creates(create("<freshRoot>/0123456789abcdef"), noScope),
+        creates(create("<made>"), noScope),
+      ],
+    },
+    {
+      anchor,
+      says: `${service}: a group that is the scope of a mapping is not deleted`,
+      steps: [
+        createsProvider,
+        createsGroup,
+        creates(create("<team>"), {}),
+        {
+          call: deleteGroup,
+          as: "freshOwner",
+          request: { [uidField]: "<team>" },
+          expect: precondition("RESOURCE_IN_USE", "cannot delete group that external group role mappings name"),
+        },
+        {
+          call: "DeleteExternalGroupRoleMapping",
+          as: "freshOwner",
+          request: { uid: "<mapping>" },
+          expect: { text: "" },
+        },
+        { call: deleteGroup, as: "freshOwner", request: { [uidField]: "<team>" }, expect: { text: "" } },
+      ],
+    },
+  ];
+}
+
 /** The services of all versions, with the name of the field that has the uid of the provider. */
 const scimServices = [
   ["iam.IdentityProviders", "identityProviderId"],
@@ -26,6 +120,12 @@ const scimServices = [
 const TOKEN = /^cgscim_[0-9a-f]{64}$/;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+// The clock of the service goes no further than that, because keys are rotated after some months.
+const LATER_MS = 6 * HOUR_MS;
+const expireTime = new Date(Date.now() + LATER_MS).toISOString();
+// A year from the day of the test, which may end meanwhile.
+const days = [0, DAY_MS].map((ms) => new Date(Date.now() + 365 * DAY_MS + ms).toISOString().slice(0, 10));
+const inAYear = new RegExp(`^(?:${days.join("|")})T`);
 
 // What the tokens of a directory are, by the methods of one version.
 function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] {
@@ -64,11 +164,16 @@ function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] 
     },
     {
       anchor,
-      says: `${service}: a token expires after a year, and another one is generated then`,
+      says: `${service}: a token expires after a year`,
+      steps: [createsProvider, send("GenerateScimToken", {}, { result: { expireTime: inAYear } })],
+    },
+    {
+      anchor,
+      says: `${service}: a token expires, and another one is generated then`,
       steps: [
         createsProvider,
-        generates(),
-        hasState("LIVE", { tokenExpireTime: "<first>" }, 365 * DAY_MS - HOUR_MS),
+        generates({ expireTime }),
+        hasState("LIVE", { tokenExpireTime: "<first>" }, LATER_MS - HOUR_MS),
         hasState("EXPIRED", { tokenExpireTime: "<first>" }, HOUR_MS + 1),
         generates(),
         hasState("LIVE"),
@@ -80,7 +185,7 @@ function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] 
       steps: [
         createsProvider,
         send("GenerateScimToken", { neverExpires: true }, { result: { token: TOKEN, expireTime: absent } }),
-        hasState("LIVE", { tokenExpireTime: absent }, 3_000 * DAY_MS),
+        hasState("LIVE", { tokenExpireTime: absent }, DAY_MS),
       ],
     },
     {
@@ -99,7 +204,7 @@ function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] 
             ),
             send(
               method,
-              { expireTime: "2027-06-01T00:00:00Z", neverExpires: true, ...etag },
+              { expireTime, neverExpires: true, ...etag },
               invalid([/^expire_?[tT]ime$/, /must be absent where never_?[eE]xpires is set/]),
             ),
           ];
@@ -137,11 +242,11 @@ function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] 
       says: `${service}: replacing a token does not extend it`,
       steps: [
         createsProvider,
-        generates(),
-        hasState("LIVE", {}, 365 * DAY_MS - 60_000),
+        generates({ expireTime }),
+        hasState("LIVE", {}, LATER_MS - HOUR_MS / 2),
         regenerates({}, { result: { previousTokenExpireTime: "<first>", requestedOverlap: "3600s" } }),
         hasState("ROTATING", { previousTokenExpireTime: "<first>" }),
-        hasState("LIVE", {}, 60_001),
+        hasState("LIVE", {}, HOUR_MS / 2 + 1),
       ],
     },
     {
@@ -150,8 +255,8 @@ function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] 
       steps: [
         createsProvider,
         send("RegenerateScimToken", { etag: "x" }, none),
-        generates(),
-        hasState("EXPIRED", {}, 366 * DAY_MS),
+        generates({ expireTime }),
+        hasState("EXPIRED", {}, LATER_MS + 1),
         regenerates({}, { result: { token: TOKEN, previousTokenExpireTime: absent } }),
         hasState("LIVE"),
         send("RevokeScimToken", {}, { result: { enabled: false } }, { keep: { etag: "etag" } }),
@@ -272,6 +377,13 @@ export const identityProviders: readonly Rule[] = [
         expect: { result: { totalCount: "0" } },
       },
     ],
+  },
+  ...mappingApis.flatMap(rulesOfMappings),
+  {
+    anchor: "group-mappings",
+    says: "a caller maps a role only at a group where it holds what the role grants",
+    shownBy: "test/iam/group-mappings.test.ts",
+    test: "is made at any group where its maker holds what the role grants, and at no other",
   },
   {
     anchor: "identity-providers",

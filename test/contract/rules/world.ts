@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
+import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
 import { type GroupRow, groupKind } from "../../../src/store/iam/groups.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
 import { identityProviderKind } from "../../../src/store/iam/identity-providers.js";
@@ -24,6 +25,7 @@ import {
   overlayRow,
   roleRow,
 } from "../../support/rows.js";
+import { insertScimGroup, insertScimUser } from "../../support/scim-people.js";
 import {
   createAdvisory,
   createBareRepo,
@@ -299,7 +301,7 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
     return { freshViewer: uid, freshViewerBinding: await harness.bind(uid, "viewer", await get("fresh")) };
   }
 
-  // An identity provider whose SCIM is on, and which has no default role, with a binding that it manages.
+  // An identity provider whose SCIM is on, and which has no default role, with a binding that its directory grants.
   async function directory(get: Get) {
     const groupUid = await get("freshRoot");
     const [freshDirectory, freshManagedBinding] = [randomIds.newUid(groupUid), randomIds.newUid(groupUid)];
@@ -311,6 +313,12 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
         ...{ defaultRole: viewer, lacksDefaultRole: true },
         oidc: { issuer: world.people.issuer, clientId: "id", pkceEnabled: true },
         ...{ createTimeMs: 1_000, updateTimeMs: 1_000 },
+      });
+      const user = await insertScimUser(tx, freshDirectory, { externalId: "ann", identityUid: person });
+      await insertScimGroup(tx, freshDirectory, { displayName: "team", externalId: "team" }, [user.uid]);
+      await tx.table(groupMappingKind).insert({
+        ...{ uid: randomIds.newUid(freshDirectory), providerUid: freshDirectory, externalGroupId: "team" },
+        ...{ roleUid: viewer, scope: groupUid, createdBy: null, createTimeMs: 1_000 },
       });
       const origin = { accepted: true, managedByUid: freshDirectory };
       await tx.table(roleBindingKind).insert(bindingRow(freshManagedBinding, person, viewer, origin));

@@ -121,8 +121,8 @@ for (const name of wireNames) {
           "roleUidp: roleUidp must be a built-in role or one of the group or above it",
         ],
         [
-          wire.expectError(v1.create, { parentId, mapping: { ...mapping, scope: world.child } }),
-          "scope: scope must be the root group of the identity provider",
+          wire.expectError(v1.create, { parentId, mapping: { ...mapping, scope: world.foreign } }),
+          "scope: scope must be a group of the organisation",
         ],
         [
           wire.expectError(v1.create, { parentId, mapping: { ...mapping, identityProviderUidp: world.root } }),

@@ -18,7 +18,7 @@ const person = {
   addresses: [{ locality: "Berlin", type: "home" }],
   [ENTERPRISE]: { department: "Sales", manager: { value: "M1" } },
 };
-const group = { displayName: "g", members: [{ value: "1" }, { value: "2", display: "Two" }] };
+const group = { displayName: "g", members: [{ value: "1" }, { value: "2", $ref: "https://x.example/2" }] };
 
 interface Operation {
   readonly op: string;

@@ -109,6 +109,7 @@ function OriginOf({ binding, identity }: { readonly binding: string; readonly id
   const { data } = useQuery(AccessService.method.listAccess, request, { retry: false });
   const origin = data?.grants.find(({ roleBinding }) => roleBinding === binding)?.origin;
   if (origin === Origin.JOINED) return <span>nobody: joined with an invite, or at the first sign-in</span>;
+  if (origin === Origin.DIRECTORY) return <span>nobody: the directory grants it</span>;
   if (origin === Origin.CREATED_GROUP) return <span>nobody: made the organisation</span>;
   return <span className="soft">not recorded</span>;
 }

@@ -296,6 +296,23 @@ export declare type Grant = Message<"arbor.access.v1.Grant"> & {
    * @generated from field: google.protobuf.Timestamp end_time = 10;
    */
   endTime?: Timestamp | undefined;
+
+  /**
+   * The uid of the identity provider whose directory manages the role binding.
+   * Empty for one that callers manage.
+   *
+   * @generated from field: string managed_by = 11;
+   */
+  managedBy: string;
+
+  /**
+   * Why the directory grants it: the groups that the person is in, and the
+   * mappings that match them. At most 10. Of others it is empty unless the caller
+   * may list the people of the directory and its mappings.
+   *
+   * @generated from field: repeated arbor.access.v1.DirectorySource sources = 12;
+   */
+  sources: DirectorySource[];
 };
 
 /**
@@ -303,6 +320,47 @@ export declare type Grant = Message<"arbor.access.v1.Grant"> & {
  * Use `create(GrantSchema)` to create a new message.
  */
 export declare const GrantSchema: GenMessage<Grant>;
+
+/**
+ * A group of a directory and a mapping that together grant a role.
+ *
+ * @generated from message arbor.access.v1.DirectorySource
+ */
+export declare type DirectorySource = Message<"arbor.access.v1.DirectorySource"> & {
+  /**
+   * The uid of the group in the directory.
+   *
+   * @generated from field: string directory_group = 1;
+   */
+  directoryGroup: string;
+
+  /**
+   * The name of the group in the directory.
+   *
+   * @generated from field: string directory_group_name = 2;
+   */
+  directoryGroupName: string;
+
+  /**
+   * What the mapping names the group by.
+   *
+   * @generated from field: string external_group_id = 3;
+   */
+  externalGroupId: string;
+
+  /**
+   * The uid of the mapping.
+   *
+   * @generated from field: string mapping = 4;
+   */
+  mapping: string;
+};
+
+/**
+ * Describes the message arbor.access.v1.DirectorySource.
+ * Use `create(DirectorySourceSchema)` to create a new message.
+ */
+export declare const DirectorySourceSchema: GenMessage<DirectorySource>;
 
 /**
  * The group of a grant.
@@ -552,7 +610,8 @@ export declare type IdentitySubject = Message<"arbor.access.v1.IdentitySubject">
 export declare const IdentitySubjectSchema: GenMessage<IdentitySubject>;
 
 /**
- * A mapping of a directory's group.
+ * A mapping of a directory's group. Of a directory that sends its groups by SCIM,
+ * those of its people who have logged in are among the identities.
  *
  * @generated from message arbor.access.v1.MappingSubject
  */
@@ -577,6 +636,21 @@ export declare type MappingSubject = Message<"arbor.access.v1.MappingSubject"> &
    * @generated from field: string external_group_id = 3;
    */
   externalGroupId: string;
+
+  /**
+   * The uid of a group with that id which the directory has sent by SCIM. Empty if
+   * there is none, or the caller may not list the people of the directory.
+   *
+   * @generated from field: string directory_group = 4;
+   */
+  directoryGroup: string;
+
+  /**
+   * The name of that group.
+   *
+   * @generated from field: string directory_group_name = 5;
+   */
+  directoryGroupName: string;
 };
 
 /**
@@ -1112,6 +1186,13 @@ export enum Origin {
    * @generated from enum value: ORIGIN_JOINED = 3;
    */
   JOINED = 3,
+
+  /**
+   * The directory of an identity provider grants it.
+   *
+   * @generated from enum value: ORIGIN_DIRECTORY = 4;
+   */
+  DIRECTORY = 4,
 }
 
 /**
@@ -1140,7 +1221,8 @@ export enum Effect {
   COUNTS = 1,
 
   /**
-   * It counts with a token of a person whom the directory has in the group.
+   * It counts for people whom the directory has in the group: if it sends its
+   * groups by SCIM, from their first login on, else with a token that says so.
    *
    * @generated from enum value: EFFECT_WITH_DIRECTORY_GROUP = 2;
    */

@@ -4,7 +4,7 @@
 
 // The state of directories that send people by SCIM.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { IdentityProvider_SCIM } from "../../../chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -33,6 +33,109 @@ export declare type GetScimStatusRequest = Message<"arbor.scim.v1.GetScimStatusR
  * Use `create(GetScimStatusRequestSchema)` to create a new message.
  */
 export declare const GetScimStatusRequestSchema: GenMessage<GetScimStatusRequest>;
+
+/**
+ * The request of ListScimGroups.
+ *
+ * @generated from message arbor.scim.v1.ListScimGroupsRequest
+ */
+export declare type ListScimGroupsRequest = Message<"arbor.scim.v1.ListScimGroupsRequest"> & {
+  /**
+   * The uid of the identity provider.
+   *
+   * @generated from field: string identity_provider = 1;
+   */
+  identityProvider: string;
+
+  /**
+   * The maximum number of groups on a page: 50 by default, 200 at most.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page. A token older than 3 days restarts
+   * the list.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message arbor.scim.v1.ListScimGroupsRequest.
+ * Use `create(ListScimGroupsRequestSchema)` to create a new message.
+ */
+export declare const ListScimGroupsRequestSchema: GenMessage<ListScimGroupsRequest>;
+
+/**
+ * One page of groups.
+ *
+ * @generated from message arbor.scim.v1.ListScimGroupsResponse
+ */
+export declare type ListScimGroupsResponse = Message<"arbor.scim.v1.ListScimGroupsResponse"> & {
+  /**
+   * The groups.
+   *
+   * @generated from field: repeated arbor.scim.v1.ListedScimGroup groups = 1;
+   */
+  groups: ListedScimGroup[];
+
+  /**
+   * The `page_token` of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of all groups of the directory.
+   *
+   * @generated from field: int64 total_count = 3;
+   */
+  totalCount: bigint;
+};
+
+/**
+ * Describes the message arbor.scim.v1.ListScimGroupsResponse.
+ * Use `create(ListScimGroupsResponseSchema)` to create a new message.
+ */
+export declare const ListScimGroupsResponseSchema: GenMessage<ListScimGroupsResponse>;
+
+/**
+ * A group that the directory has sent, and what follows from it.
+ *
+ * @generated from message arbor.scim.v1.ListedScimGroup
+ */
+export declare type ListedScimGroup = Message<"arbor.scim.v1.ListedScimGroup"> & {
+  /**
+   * The group.
+   *
+   * @generated from field: arbor.scim.v1.ScimGroup group = 1;
+   */
+  group?: ScimGroup | undefined;
+
+  /**
+   * How many members it has.
+   *
+   * @generated from field: int64 members = 2;
+   */
+  members: bigint;
+
+  /**
+   * The uids of the mappings that match it: at most 20.
+   *
+   * @generated from field: repeated string mappings = 3;
+   */
+  mappings: string[];
+};
+
+/**
+ * Describes the message arbor.scim.v1.ListedScimGroup.
+ * Use `create(ListedScimGroupSchema)` to create a new message.
+ */
+export declare const ListedScimGroupSchema: GenMessage<ListedScimGroup>;
 
 /**
  * The state of a directory.
@@ -105,6 +208,29 @@ export declare type ScimStatus = Message<"arbor.scim.v1.ScimStatus"> & {
    * @generated from field: int64 unlinked_people = 9;
    */
   unlinkedPeople: bigint;
+
+  /**
+   * How many groups the directory has sent and not deleted.
+   *
+   * @generated from field: int64 groups = 10;
+   */
+  groups: bigint;
+
+  /**
+   * What is left to do after changes of the directory or of mappings, because it
+   * is much or cannot be done yet: at most 20. It goes on by itself. What was taken
+   * away has no effect meanwhile.
+   *
+   * @generated from field: repeated arbor.scim.v1.ScimWork work = 11;
+   */
+  work: ScimWork[];
+
+  /**
+   * The number of all of it.
+   *
+   * @generated from field: int64 work_count = 12;
+   */
+  workCount: bigint;
 };
 
 /**
@@ -112,6 +238,48 @@ export declare type ScimStatus = Message<"arbor.scim.v1.ScimStatus"> & {
  * Use `create(ScimStatusSchema)` to create a new message.
  */
 export declare const ScimStatusSchema: GenMessage<ScimStatus>;
+
+/**
+ * Something that is left to do.
+ *
+ * @generated from message arbor.scim.v1.ScimWork
+ */
+export declare type ScimWork = Message<"arbor.scim.v1.ScimWork"> & {
+  /**
+   * What it is about.
+   *
+   * @generated from field: arbor.scim.v1.ScimWorkKind kind = 1;
+   */
+  kind: ScimWorkKind;
+
+  /**
+   * The uid of the group, or of the identity of the person.
+   *
+   * @generated from field: string uid = 2;
+   */
+  uid: string;
+
+  /**
+   * The name of the group or the person. Empty for a group that is deleted.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * The quota that is full, such as `bindings`, so that it cannot be done. Empty
+   * while it only takes time.
+   *
+   * @generated from field: string full_quota = 4;
+   */
+  fullQuota: string;
+};
+
+/**
+ * Describes the message arbor.scim.v1.ScimWork.
+ * Use `create(ScimWorkSchema)` to create a new message.
+ */
+export declare const ScimWorkSchema: GenMessage<ScimWork>;
 
 /**
  * A person of whom a change is rejected.
@@ -266,9 +434,50 @@ export declare type ScimGroup = Message<"arbor.scim.v1.ScimGroup"> & {
 export declare const ScimGroupSchema: GenMessage<ScimGroup>;
 
 /**
+ * What something that is left to do is about.
+ *
+ * @generated from enum arbor.scim.v1.ScimWorkKind
+ */
+export enum ScimWorkKind {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: SCIM_WORK_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The role bindings of the members of a group.
+   *
+   * @generated from enum value: SCIM_WORK_KIND_GROUP = 1;
+   */
+  GROUP = 1,
+
+  /**
+   * The role bindings of a person.
+   *
+   * @generated from enum value: SCIM_WORK_KIND_PERSON = 2;
+   */
+  PERSON = 2,
+
+  /**
+   * Members of a group that no longer count.
+   *
+   * @generated from enum value: SCIM_WORK_KIND_MEMBERS = 3;
+   */
+  MEMBERS = 3,
+}
+
+/**
+ * Describes the enum arbor.scim.v1.ScimWorkKind.
+ */
+export declare const ScimWorkKindSchema: GenEnum<ScimWorkKind>;
+
+/**
  * Says what an operator of a directory must know that the published API does not
  * say. The tokens and the switch of SCIM are those of IdentityProvidersService,
- * and ScimUsersService lists the people.
+ * and ScimUsersService lists the people. No version of the published API lists
+ * the groups.
  *
  * @generated from service arbor.scim.v1.ScimService
  */
@@ -283,6 +492,17 @@ export declare const ScimService: GenService<{
     methodKind: "unary";
     input: typeof GetScimStatusRequestSchema;
     output: typeof ScimStatusSchema;
+  },
+  /**
+   * Lists the groups that the directory of an identity provider has sent, in the
+   * order of their uids, in pages, with the mappings that match each.
+   *
+   * @generated from rpc arbor.scim.v1.ScimService.ListScimGroups
+   */
+  listScimGroups: {
+    methodKind: "unary";
+    input: typeof ListScimGroupsRequestSchema;
+    output: typeof ListScimGroupsResponseSchema;
   },
 }>;
 

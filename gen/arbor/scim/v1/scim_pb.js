@@ -4,7 +4,7 @@
 
 // The state of directories that send people by SCIM.
 
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../chainguard/annotations/annotations_pb.js";
 import { file_chainguard_platform_iam_v2beta1_identity_providers } from "../../../chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
@@ -15,7 +15,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file arbor/scim/v1/scim.proto.
  */
 export const file_arbor_scim_v1_scim = /*@__PURE__*/
-  fileDesc("ChhhcmJvci9zY2ltL3YxL3NjaW0ucHJvdG8SDWFyYm9yLnNjaW0udjEiPAoUR2V0U2NpbVN0YXR1c1JlcXVlc3QSJAoRaWRlbnRpdHlfcHJvdmlkZXIYASABKAlCCeBBApCvqNIFASLBAgoKU2NpbVN0YXR1cxIZChFpZGVudGl0eV9wcm92aWRlchgBIAEoCRJECgRzY2ltGAIgASgLMjYuY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0udjJiZXRhMS5JZGVudGl0eVByb3ZpZGVyLlNDSU0SDgoGcGVvcGxlGAMgASgDEhcKD2luYWN0aXZlX3Blb3BsZRgEIAEoAxIVCg1saW5rZWRfcGVvcGxlGAUgASgDEi8KCHJlamVjdGVkGAYgAygLMh0uYXJib3Iuc2NpbS52MS5SZWplY3RlZFBlcnNvbhIXCg9yZWplY3RlZF9wZW9wbGUYByABKAMSLwoIdW5saW5rZWQYCCADKAsyHS5hcmJvci5zY2ltLnYxLlVubGlua2VkUGVyc29uEhcKD3VubGlua2VkX3Blb3BsZRgJIAEoAyKIAQoOUmVqZWN0ZWRQZXJzb24SCwoDdWlkGAEgASgJEhEKCXVzZXJfbmFtZRgCIAEoCRITCgtleHRlcm5hbF9pZBgDIAEoCRIQCghpZGVudGl0eRgEIAEoCRIvCgtyZWplY3RfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoOVW5saW5rZWRQZXJzb24SEAoIaWRlbnRpdHkYASABKAkSDAoEbmFtZRgCIAEoCRINCgVlbWFpbBgDIAEoCRIyCg5sYXN0X3NlZW5fdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2wEKCVNjaW1Hcm91cBILCgN1aWQYASABKAkSGQoRaWRlbnRpdHlfcHJvdmlkZXIYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEhMKC2V4dGVybmFsX2lkGAQgASgJEhkKEWV4dGVybmFsX2dyb3VwX2lkGAUgASgJEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAysgEKC1NjaW1TZXJ2aWNlEqIBCg1HZXRTY2ltU3RhdHVzEiMuYXJib3Iuc2NpbS52MS5HZXRTY2ltU3RhdHVzUmVxdWVzdBoZLmFyYm9yLnNjaW0udjEuU2NpbVN0YXR1cyJRkAIBgtPkkwI6Ejgvc2NpbS92MS9pZGVudGl0eVByb3ZpZGVycy97aWRlbnRpdHlfcHJvdmlkZXI9Kip9L3N0YXR1c4qvqNIFCBIGCgSZCpcKQilaJ2FyYm9yLXBsYXRmb3JtL2dlbi9hcmJvci9zY2ltL3YxO3NjaW12MWIGcHJvdG8z", [file_chainguard_annotations_annotations, file_chainguard_platform_iam_v2beta1_identity_providers, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
+  fileDesc("ChhhcmJvci9zY2ltL3YxL3NjaW0ucHJvdG8SDWFyYm9yLnNjaW0udjEiPAoUR2V0U2NpbVN0YXR1c1JlcXVlc3QSJAoRaWRlbnRpdHlfcHJvdmlkZXIYASABKAlCCeBBApCvqNIFASJuChVMaXN0U2NpbUdyb3Vwc1JlcXVlc3QSJAoRaWRlbnRpdHlfcHJvdmlkZXIYASABKAlCCeBBApCvqNIFARIWCglwYWdlX3NpemUYAiABKAVCA+BBARIXCgpwYWdlX3Rva2VuGAMgASgJQgPgQQEidgoWTGlzdFNjaW1Hcm91cHNSZXNwb25zZRIuCgZncm91cHMYASADKAsyHi5hcmJvci5zY2ltLnYxLkxpc3RlZFNjaW1Hcm91cBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEwoLdG90YWxfY291bnQYAyABKAMiXQoPTGlzdGVkU2NpbUdyb3VwEicKBWdyb3VwGAEgASgLMhguYXJib3Iuc2NpbS52MS5TY2ltR3JvdXASDwoHbWVtYmVycxgCIAEoAxIQCghtYXBwaW5ncxgDIAMoCSKMAwoKU2NpbVN0YXR1cxIZChFpZGVudGl0eV9wcm92aWRlchgBIAEoCRJECgRzY2ltGAIgASgLMjYuY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0udjJiZXRhMS5JZGVudGl0eVByb3ZpZGVyLlNDSU0SDgoGcGVvcGxlGAMgASgDEhcKD2luYWN0aXZlX3Blb3BsZRgEIAEoAxIVCg1saW5rZWRfcGVvcGxlGAUgASgDEi8KCHJlamVjdGVkGAYgAygLMh0uYXJib3Iuc2NpbS52MS5SZWplY3RlZFBlcnNvbhIXCg9yZWplY3RlZF9wZW9wbGUYByABKAMSLwoIdW5saW5rZWQYCCADKAsyHS5hcmJvci5zY2ltLnYxLlVubGlua2VkUGVyc29uEhcKD3VubGlua2VkX3Blb3BsZRgJIAEoAxIOCgZncm91cHMYCiABKAMSJQoEd29yaxgLIAMoCzIXLmFyYm9yLnNjaW0udjEuU2NpbVdvcmsSEgoKd29ya19jb3VudBgMIAEoAyJkCghTY2ltV29yaxIpCgRraW5kGAEgASgOMhsuYXJib3Iuc2NpbS52MS5TY2ltV29ya0tpbmQSCwoDdWlkGAIgASgJEgwKBG5hbWUYAyABKAkSEgoKZnVsbF9xdW90YRgEIAEoCSKIAQoOUmVqZWN0ZWRQZXJzb24SCwoDdWlkGAEgASgJEhEKCXVzZXJfbmFtZRgCIAEoCRITCgtleHRlcm5hbF9pZBgDIAEoCRIQCghpZGVudGl0eRgEIAEoCRIvCgtyZWplY3RfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoOVW5saW5rZWRQZXJzb24SEAoIaWRlbnRpdHkYASABKAkSDAoEbmFtZRgCIAEoCRINCgVlbWFpbBgDIAEoCRIyCg5sYXN0X3NlZW5fdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2wEKCVNjaW1Hcm91cBILCgN1aWQYASABKAkSGQoRaWRlbnRpdHlfcHJvdmlkZXIYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEhMKC2V4dGVybmFsX2lkGAQgASgJEhkKEWV4dGVybmFsX2dyb3VwX2lkGAUgASgJEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqfwoMU2NpbVdvcmtLaW5kEh4KGlNDSU1fV09SS19LSU5EX1VOU1BFQ0lGSUVEEAASGAoUU0NJTV9XT1JLX0tJTkRfR1JPVVAQARIZChVTQ0lNX1dPUktfS0lORF9QRVJTT04QAhIaChZTQ0lNX1dPUktfS0lORF9NRU1CRVJTEAMy5QIKC1NjaW1TZXJ2aWNlEqIBCg1HZXRTY2ltU3RhdHVzEiMuYXJib3Iuc2NpbS52MS5HZXRTY2ltU3RhdHVzUmVxdWVzdBoZLmFyYm9yLnNjaW0udjEuU2NpbVN0YXR1cyJRkAIBgtPkkwI6Ejgvc2NpbS92MS9pZGVudGl0eVByb3ZpZGVycy97aWRlbnRpdHlfcHJvdmlkZXI9Kip9L3N0YXR1c4qvqNIFCBIGCgSZCpcKErABCg5MaXN0U2NpbUdyb3VwcxIkLmFyYm9yLnNjaW0udjEuTGlzdFNjaW1Hcm91cHNSZXF1ZXN0GiUuYXJib3Iuc2NpbS52MS5MaXN0U2NpbUdyb3Vwc1Jlc3BvbnNlIlGQAgGC0+STAjoSOC9zY2ltL3YxL2lkZW50aXR5UHJvdmlkZXJzL3tpZGVudGl0eV9wcm92aWRlcj0qKn0vZ3JvdXBziq+o0gUIEgYKBJoKlwpCKVonYXJib3ItcGxhdGZvcm0vZ2VuL2FyYm9yL3NjaW0vdjE7c2NpbXYxYgZwcm90bzM", [file_chainguard_annotations_annotations, file_chainguard_platform_iam_v2beta1_identity_providers, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message arbor.scim.v1.GetScimStatusRequest.
@@ -25,37 +25,80 @@ export const GetScimStatusRequestSchema = /*@__PURE__*/
   messageDesc(file_arbor_scim_v1_scim, 0);
 
 /**
+ * Describes the message arbor.scim.v1.ListScimGroupsRequest.
+ * Use `create(ListScimGroupsRequestSchema)` to create a new message.
+ */
+export const ListScimGroupsRequestSchema = /*@__PURE__*/
+  messageDesc(file_arbor_scim_v1_scim, 1);
+
+/**
+ * Describes the message arbor.scim.v1.ListScimGroupsResponse.
+ * Use `create(ListScimGroupsResponseSchema)` to create a new message.
+ */
+export const ListScimGroupsResponseSchema = /*@__PURE__*/
+  messageDesc(file_arbor_scim_v1_scim, 2);
+
+/**
+ * Describes the message arbor.scim.v1.ListedScimGroup.
+ * Use `create(ListedScimGroupSchema)` to create a new message.
+ */
+export const ListedScimGroupSchema = /*@__PURE__*/
+  messageDesc(file_arbor_scim_v1_scim, 3);
+
+/**
  * Describes the message arbor.scim.v1.ScimStatus.
  * Use `create(ScimStatusSchema)` to create a new message.
  */
 export const ScimStatusSchema = /*@__PURE__*/
-  messageDesc(file_arbor_scim_v1_scim, 1);
+  messageDesc(file_arbor_scim_v1_scim, 4);
+
+/**
+ * Describes the message arbor.scim.v1.ScimWork.
+ * Use `create(ScimWorkSchema)` to create a new message.
+ */
+export const ScimWorkSchema = /*@__PURE__*/
+  messageDesc(file_arbor_scim_v1_scim, 5);
 
 /**
  * Describes the message arbor.scim.v1.RejectedPerson.
  * Use `create(RejectedPersonSchema)` to create a new message.
  */
 export const RejectedPersonSchema = /*@__PURE__*/
-  messageDesc(file_arbor_scim_v1_scim, 2);
+  messageDesc(file_arbor_scim_v1_scim, 6);
 
 /**
  * Describes the message arbor.scim.v1.UnlinkedPerson.
  * Use `create(UnlinkedPersonSchema)` to create a new message.
  */
 export const UnlinkedPersonSchema = /*@__PURE__*/
-  messageDesc(file_arbor_scim_v1_scim, 3);
+  messageDesc(file_arbor_scim_v1_scim, 7);
 
 /**
  * Describes the message arbor.scim.v1.ScimGroup.
  * Use `create(ScimGroupSchema)` to create a new message.
  */
 export const ScimGroupSchema = /*@__PURE__*/
-  messageDesc(file_arbor_scim_v1_scim, 4);
+  messageDesc(file_arbor_scim_v1_scim, 8);
+
+/**
+ * Describes the enum arbor.scim.v1.ScimWorkKind.
+ */
+export const ScimWorkKindSchema = /*@__PURE__*/
+  enumDesc(file_arbor_scim_v1_scim, 0);
+
+/**
+ * What something that is left to do is about.
+ *
+ * @generated from enum arbor.scim.v1.ScimWorkKind
+ */
+export const ScimWorkKind = /*@__PURE__*/
+  tsEnum(ScimWorkKindSchema);
 
 /**
  * Says what an operator of a directory must know that the published API does not
  * say. The tokens and the switch of SCIM are those of IdentityProvidersService,
- * and ScimUsersService lists the people.
+ * and ScimUsersService lists the people. No version of the published API lists
+ * the groups.
  *
  * @generated from service arbor.scim.v1.ScimService
  */

@@ -28,9 +28,16 @@ export function formatGrant({ role, group }: JsonObject): string {
   return `${nameOf(role)} in ${nameOf(group)}`;
 }
 
-function formatSource({ roleBinding, mapping, externalGroupId }: JsonObject): string {
+function formatSource({ roleBinding, mapping, externalGroupId, managedBy, sources }: JsonObject): string {
   if (text(mapping) !== "") return `mapping ${text(mapping)} of ${text(externalGroupId)}`;
-  return text(roleBinding);
+  if (text(managedBy) === "") return text(roleBinding);
+  const causes = (Array.isArray(sources) ? (sources as readonly JsonObject[]) : []).map(
+    ({ directoryGroupName, externalGroupId, mapping }) =>
+      `${text(directoryGroupName) || text(externalGroupId)} by mapping ${text(mapping)}`,
+  );
+  const directory =
+    causes.length === 0 ? `the directory of ${text(managedBy)}` : `directory group ${causes.join(", ")}`;
+  return `${text(roleBinding)}: ${directory}`;
 }
 
 function formatEffect({ effect, pending }: JsonObject): string {

@@ -59,6 +59,7 @@ const byMessage: Readonly<Record<string, readonly Kind[]>> = {
   "TestClaimsRequest.identity": ["identity"],
   "SearchNamesRequest.group": ["group"],
   "GetScimStatusRequest.identity_provider": ["identity provider"],
+  "ListScimGroupsRequest.identity_provider": ["identity provider"],
   "RevokePersonTokensRequest.identity_provider": ["identity provider"],
   "TailRequest.scope": ["group"],
   "TailRequest.subject": anyKind,

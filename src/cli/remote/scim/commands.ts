@@ -1,6 +1,8 @@
 // `arbor scim`: the directory that sends people to an identity provider.
 import type { Command } from "commander";
+import { ScimService } from "#gen/arbor/scim/v1/scim_pb.js";
 import { addCommonFlags, addConfirmation } from "../flags.js";
+import { createColumn } from "../iam/columns.js";
 import { addMethods } from "../iam/commands.js";
 import { loadCommands, type ResourceCommand } from "../iam/resource-commands.js";
 import { setMethods } from "../methods.js";
@@ -14,11 +16,27 @@ const { columns = [], methods } = await loadCommands("SCIM user");
 const { list } = methods;
 if (list === undefined) throw new TypeError("people of directories have no list");
 
+const groupColumns = [
+  createColumn("EXTERNAL GROUP", "group.externalGroupId"),
+  createColumn("NAME", "group.displayName"),
+  createColumn("MEMBERS", "members"),
+  createColumn("MAPPINGS", "mappings"),
+  createColumn("UPDATED", "group.updateTime"),
+];
+
 const directories: ResourceCommand = {
   name: "scim",
   singular: "directory",
   methods: {},
-  actions: [{ name: "users", method: list, description: "list the people that the directory has sent", columns }],
+  actions: [
+    { name: "users", method: list, description: "list the people that the directory has sent", columns },
+    {
+      name: "groups",
+      method: ScimService.method.listScimGroups,
+      description: "list the groups that the directory has sent, by the ids that mappings name them by",
+      columns: groupColumns,
+    },
+  ],
 };
 
 /** Adds `scim` and its commands. */

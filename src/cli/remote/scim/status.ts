@@ -28,7 +28,7 @@ const states: Readonly<Record<string, string>> = {
 
 /** Describes a response for people. */
 export function describeStatus(status: JsonObject): string {
-  const { people = 0, inactivePeople = 0, linkedPeople = 0 } = status;
+  const { people = 0, inactivePeople = 0, linkedPeople = 0, groups = 0 } = status;
   const scim: JsonObject = isJsonObject(status.scim) ? (status.scim as JsonObject) : {};
   const { enabled = false, endpointUrl = "", credentialState = "", tokenExpireTime, previousTokenExpireTime } = scim;
   const lines = [
@@ -37,12 +37,21 @@ export function describeStatus(status: JsonObject): string {
     `token           ${states[String(credentialState)] ?? credentialState}${formatEnd(credentialState, tokenExpireTime)}`,
     ...(previousTokenExpireTime === undefined ? [] : [`former token    until ${previousTokenExpireTime}`]),
     `people          ${people}: ${Number(people) - Number(inactivePeople)} active, ${inactivePeople} inactive; ${linkedPeople} have logged in`,
+    `groups          ${groups}`,
     ...describePeople(
       "of whom a change is rejected, because an organisation would have no owner left: bind another owner",
       status.rejected,
       status.rejectedPeople,
       ({ userName, externalId, rejectTime }) =>
         `${userName}${externalId ? ` (${externalId})` : ""} since ${rejectTime}`,
+    ),
+    ...describeList(
+      "thing to do, which goes on by itself",
+      "things to do, which go on by themselves",
+      status.work,
+      status.workCount,
+      ({ kind, uid, name, fullQuota }) =>
+        `${works[String(kind)] ?? kind} ${name || uid}${fullQuota ? `: the quota ${fullQuota} is full` : ""}`,
     ),
     ...describePeople(
       "who have logged in, and whom the directory has not sent: they keep what they are bound to",
@@ -60,20 +69,31 @@ function formatEnd(state: JsonValue, time: JsonValue | undefined): string {
   return /LIVE|ROTATING/.test(String(state)) ? ` until ${time}` : ` since ${time}`;
 }
 
-function describePeople(
-  title: string,
+const works: Readonly<Record<string, string>> = {
+  SCIM_WORK_KIND_GROUP: "role bindings of the members of",
+  SCIM_WORK_KIND_PERSON: "role bindings of",
+  SCIM_WORK_KIND_MEMBERS: "former members of",
+};
+
+function describePeople(title: string, ...rest: Listed): string[] {
+  return describeList(`person ${title}`, `people ${title}`, ...rest);
+}
+
+type Listed = readonly [
   listed: JsonValue | undefined,
   total: JsonValue | undefined,
   describe: (one: JsonObject) => string,
-): string[] {
-  const people = (Array.isArray(listed) ? listed : []) as readonly JsonObject[];
-  const count = Number(total ?? people.length);
+];
+
+function describeList(singular: string, plural: string, ...[listed, total, describe]: Listed): string[] {
+  const shown = (Array.isArray(listed) ? listed : []) as readonly JsonObject[];
+  const count = Number(total ?? shown.length);
   if (count === 0) return [];
-  const more = count > people.length ? [`  and ${count - people.length} more`] : [];
+  const more = count > shown.length ? [`  and ${count - shown.length} more`] : [];
   return [
     "",
-    `${count === 1 ? "1 person" : `${count} people`} ${title}:`,
-    ...people.map((one) => `  ${describe(one)}`),
+    `${count === 1 ? `1 ${singular}` : `${count} ${plural}`}:`,
+    ...shown.map((one) => `  ${describe(one)}`),
     ...more,
   ];
 }

@@ -5,6 +5,7 @@ import { describeStatus } from "../../../../src/cli/remote/scim/status.js";
 import { builtinRoleUid, randomIds } from "../../../../src/kernel/ids.js";
 import { scimUserKind } from "../../../../src/store/iam/scim-users.js";
 import { scimUserRow } from "../../../support/rows.js";
+import { insertScimGroup, insertScimUser } from "../../../support/scim-people.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
 
 let world: CliWorld;
@@ -83,10 +84,62 @@ describe("arbor scim", () => {
   });
 });
 
+describe("arbor scim groups", () => {
+  it("lists the groups with the ids that mappings name them by, their members and their mappings", async () => {
+    const { store } = world.service.app.installation;
+    const { named, unnamed } = await store.write(async (tx) => {
+      const people = [await insertScimUser(tx, provider), await insertScimUser(tx, provider)].map(({ uid }) => uid);
+      return {
+        named: await insertScimGroup(tx, provider, { displayName: "Ops", externalId: "ops-7" }, people),
+        unnamed: await insertScimGroup(tx, provider, { displayName: "Dev\u001b[2J" }, people.slice(1)),
+      };
+    });
+    const id = unnamed.uid.slice(-16);
+    const mapped = ["group-mappings", "create", "--parent", provider, "--scope", world.root];
+    const mapping = await world.json(...mapped, "--external-group-id", "ops-7", "--role", builtinRoleUid("viewer"));
+    // A name is no id.
+    await world.json(...mapped, "--external-group-id", "Ops", "--role", builtinRoleUid("viewer"));
+    const { groups, totalCount } = (await json("groups", "staff")) as {
+      groups: { group: Record<string, string>; members: string; mappings?: string[] }[];
+      totalCount: string;
+    };
+    const listed = groups.map(({ group, members, mappings = [] }) => [
+      group.uid,
+      group.externalGroupId,
+      members,
+      mappings,
+    ]);
+    assert.deepEqual(
+      new Set(listed),
+      new Set([
+        [named.uid, "ops-7", "2", [mapping.uid]],
+        [unnamed.uid, id, "1", []],
+      ]),
+    );
+    assert.equal(totalCount, "2");
+    const paged = (await json("groups", "staff", "--page-size", "1", "--page-all")) as { groups: object[] };
+    assert.deepEqual(paged.groups, groups);
+    const table = (await run("groups", "staff")).stdout;
+    assert.match(table, /^EXTERNAL GROUP +NAME +MEMBERS +MAPPINGS +UPDATED/);
+    assert.ok(!table.includes("\u001b"));
+    assert.match((await run("status", "staff")).stdout, /^groups {10}2$/m);
+  });
+});
+
 it("the state says of whom something needs attention, and how many more there are", () => {
   const unlinked = [{ identity: "i", name: "Ann\u001b[2J", email: "a@x" }];
   const rejected = [{ userName: "last@x", externalId: "7", rejectTime: "2026-01-31T12:00:00Z" }];
-  const text = describeStatus({ people: "5", rejected, rejectedPeople: "1", unlinked, unlinkedPeople: "25" });
+  const work = [
+    { kind: "SCIM_WORK_KIND_GROUP", uid: "g", name: "Ops" },
+    { kind: "SCIM_WORK_KIND_PERSON", uid: "p", name: "Ann", fullQuota: "bindings" },
+    { kind: "SCIM_WORK_KIND_MEMBERS", uid: "gone" },
+  ];
+  const left = { work, workCount: "9" };
+  const text = describeStatus({ people: "5", rejected, rejectedPeople: "1", unlinked, unlinkedPeople: "25", ...left });
+  assert.match(
+    text,
+    /^9 things to do.*:\n {2}role bindings of the members of Ops\n {2}role bindings of Ann: the quota bindings is full\n {2}former members of gone\n {2}and 6 more\n/m,
+  );
   assert.match(text, /^1 person of whom a change is rejected, .*\n {2}last@x \(7\) since 2026-01-31T12:00:00Z\n/m);
   assert.match(text, /^25 people who have logged in, .*\n {2}i Ann.* a@x\n {2}and 24 more\n/m);
   assert.ok(!text.includes("\u001b"));

@@ -36,7 +36,9 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
   identityProviderUid: string;
 
   /**
-   * The external group, as the identity provider names it. Required on create.
+   * The external group. Of a group that the directory sends by SCIM its
+   * `externalId`, or its `id` where it has none; else the text by which tokens of
+   * the identity provider name it. Required on create.
    *
    * @generated from field: string external_group_id = 3;
    */
@@ -51,8 +53,8 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
   roleUid: string;
 
   /**
-   * The uid of the root group in which they get the role. It must be the group
-   * of the identity provider. Required on create.
+   * The uid of the group in which they get the role: any group of the
+   * organisation where the caller holds what the role grants. Required on create.
    *
    * @generated from field: string scope = 5;
    */

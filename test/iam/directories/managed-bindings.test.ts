@@ -1,0 +1,3 @@
+import { managedBindingsSuite } from "./managed-bindings-suite.js";
+
+managedBindingsSuite("bindings that directories manage");

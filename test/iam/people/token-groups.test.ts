@@ -1,0 +1,3 @@
+import { tokenGroupsSuite } from "./token-groups-suite.js";
+
+tokenGroupsSuite("the groups of tokens");

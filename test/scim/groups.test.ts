@@ -1,0 +1,3 @@
+import { groupsSuite } from "./groups-suite.js";
+
+groupsSuite("the groups of directories");
