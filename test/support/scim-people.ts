@@ -2,11 +2,13 @@
 import { setIdentityActive } from "../../src/iam/identities/deactivation.js";
 import { noScim } from "../../src/iam/identity-providers/identity-provider.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
 import {
   buildDefaultRole,
   type IdentityProviderRow,
   identityProviderKind,
 } from "../../src/store/iam/identity-providers.js";
+import type { RoleBindingRow } from "../../src/store/iam/role-bindings.js";
 import {
   buildDisplayNameKey,
   buildMappedId,
@@ -15,7 +17,7 @@ import {
 } from "../../src/store/iam/scim-groups.js";
 import { type ScimUserRow, scimUserKind } from "../../src/store/iam/scim-users.js";
 import type { Tx } from "../../src/store/transaction.js";
-import { scimUserRow } from "./rows.js";
+import { scimGroupRow, scimUserRow } from "./rows.js";
 
 /** How a provider of a test is set up. */
 export interface ProviderSetup {
@@ -109,4 +111,24 @@ export async function deleteScimUser(tx: Tx, uid: string): Promise<void> {
   await tx
     .table(scimUserKind)
     .putFormer({ providerUid, externalId, uid, identityUid, createTimeMs, deleteTimeMs: 2_000 });
+}
+
+/** Stores what grants an identity a role by its directory: a person, a group and a mapping. */
+export async function justifyBinding(
+  tx: Tx,
+  provider: string,
+  { identityUid, roleUid, groupUid }: RoleBindingRow,
+): Promise<void> {
+  const users = tx.table(scimUserKind);
+  const userUid = (await users.findByIdentity(identityUid))?.uid ?? randomIds.newUid(provider);
+  if ((await users.find(userUid)) === undefined) {
+    await users.insert(scimUserRow(userUid, { identityUid, externalId: userUid }));
+  }
+  const group = scimGroupRow(randomIds.newUid(provider));
+  await tx.table(scimGroupKind).insert(group);
+  await tx.scimMembers.add({ groupUid: group.uid, memberSet: group.memberSet, userUid });
+  await tx.table(groupMappingKind).insert({
+    ...{ uid: randomIds.newUid(provider), providerUid: provider, externalGroupId: group.mappedId, roleUid },
+    ...{ scope: groupUid, createdBy: null, createTimeMs: 1_000 },
+  });
 }

@@ -57,25 +57,25 @@ const bindingsAt = statementFamily<number, Record<string, string | number>, Bind
     .where(and(eq(identityUid, value("identityUid")), inArray(groupUid, groupPlaceholders(size)), isLive(t)));
 });
 
-// The bindings of an identity below a group, in the order of groups and roles. Several have the same where directories manage some.
+// The bindings of an identity below a group, in the order of groups and roles.
 const bindingsBelow = statement<
-  Now & { identityUid: string; groupUid: string; roleUid: string; uid: string; end: string; limit: number },
+  Now & { identityUid: string; groupUid: string; roleUid: string; end: string; limit: number },
   BindingRow
 >((q, t) => {
-  const { uid, identityUid, groupUid, roleUid } = t.roleBindings;
-  const position = sql`(${value("groupUid")}, ${value("roleUid")}, ${value("uid")})`;
+  const { identityUid, groupUid, roleUid } = t.roleBindings;
+  const position = sql`(${value("groupUid")}, ${value("roleUid")})`;
   return q
     .select(bindingColumns(t))
     .from(t.roleBindings)
     .where(
       and(
         eq(identityUid, value("identityUid")),
-        sql`(${groupUid}, ${roleUid}, ${uid}) > ${position}`,
+        sql`(${groupUid}, ${roleUid}) > ${position}`,
         lt(groupUid, value("end")),
         isLive(t),
       ),
     )
-    .orderBy(asc(groupUid), asc(roleUid), asc(uid))
+    .orderBy(asc(groupUid), asc(roleUid))
     .limit(rowLimit("limit"));
 });
 
@@ -199,30 +199,35 @@ const END = "g";
 /** Greater than the uid of a group and of everything below it, or where it is empty than all: uids are hex digits and slashes. */
 const endOf = (groupUid: string) => (groupUid === "" ? END : `${groupUid}0`);
 
+const keyOf = ({ groupUid, roleUid, uid }: BindingRow) => `${groupUid} ${roleUid} ${uid}`;
+const byGroup = (a: BindingRow, b: BindingRow) => (keyOf(a) < keyOf(b) ? -1 : 1);
+
 export class AccessQuestions extends TransactionPart {
   /** The bindings of an identity at `groupUids`, in the order of groups and roles. */
   async findBindingsAt(identityUid: string, groupUids: readonly string[]): Promise<BindingRow[]> {
     const { size, params } = padParams("group", groupUids);
-    const keyOf = ({ groupUid, roleUid, uid }: BindingRow) => `${groupUid} ${roleUid} ${uid}`;
     const rows = await this.#slice(bindingsAt(size), { ...params, identityUid, now: this.tx.clockMs() });
-    return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+    return rows.sort(byGroup);
   }
 
   /**
-   * The bindings of an identity at a group and below it, in the order of groups and roles.
+   * The bindings of an identity at a group and below it, in the order of groups, roles and uids: at least `limit` where there are
+   * so many, and those that have the same group and role as the last one.
    *
    * @param top the uid of the group; empty for all groups
    * @param after what the last one before has
    */
-  findBindingsBelow(
+  async findBindingsBelow(
     identityUid: string,
     top: string,
     after: Pick<BindingRow, "groupUid" | "roleUid" | "uid"> | undefined,
     limit: number,
   ): Promise<BindingRow[]> {
     const { groupUid, roleUid, uid } = after ?? { groupUid: top, roleUid: "", uid: "" };
-    const now = this.tx.clockMs();
-    return this.#slice(bindingsBelow, { identityUid, groupUid, roleUid, uid, end: endOf(top), limit, now });
+    const same = uid === "" ? [] : await this.#findSame({ groupUid, identityUid, roleUid });
+    const params = { identityUid, groupUid, roleUid, end: endOf(top), limit, now: this.tx.clockMs() };
+    const rows = await this.#addSame(await this.#slice(bindingsBelow, params), limit);
+    return [...same.filter((row) => row.uid > uid), ...rows].sort(byGroup);
   }
 
   /** Whether lists of the bindings at a group and below it show that the person has joined. */
@@ -243,14 +248,20 @@ export class AccessQuestions extends TransactionPart {
     limit: number,
   ): Promise<BindingRow[]> {
     const { identityUid, roleUid } = after;
-    const now = this.tx.clockMs();
-    const rows = await this.#slice(bindingsOfGroup, { groupUid, identityUid, roleUid, limit, now });
+    const params = { groupUid, identityUid, roleUid, limit, now: this.tx.clockMs() };
+    return this.#addSame(await this.#slice(bindingsOfGroup, params), limit);
+  }
+
+  #findSame({ groupUid, identityUid, roleUid }: Pick<BindingRow, "groupUid" | "identityUid" | "roleUid">) {
+    return this.#slice(sameBindings, { groupUid, identityUid, roleUid, now: this.tx.clockMs() });
+  }
+
+  // Lists are in an order that bindings with several managers share, so a part of them must not end between such bindings.
+  async #addSame(rows: readonly BindingRow[], limit: number): Promise<BindingRow[]> {
     const last = rows.at(-1);
-    if (last === undefined || rows.length < limit) return rows;
+    if (last === undefined || rows.length < limit) return [...rows];
     const known = new Set(rows.map(({ uid }) => uid));
-    const { identityUid: identity, roleUid: role } = last;
-    const same = await this.#slice(sameBindings, { groupUid, identityUid: identity, roleUid: role, now });
-    return [...rows, ...same.filter(({ uid }) => !known.has(uid))];
+    return [...rows, ...(await this.#findSame(last)).filter(({ uid }) => !known.has(uid))];
   }
 
   /** Those of the identities that exist, by uid; also those that are being deleted. */
