@@ -19,9 +19,10 @@ export interface MemberChange {
   readonly members: ReadonlyMap<string, boolean>;
 }
 
-/** The members of a group that is sent as a whole. */
+/** The members of a group that is sent as a whole, in a resource that was read by its schema. */
 export function readMembers(resource: Resource): MemberChange {
-  return { isWhole: true, members: new Map(idsOf(resource[MEMBERS]).map((id) => [id, true])) };
+  const members = (resource[MEMBERS] ?? []) as readonly Resource[];
+  return { isWhole: true, members: new Map(members.map((member) => [idOf(member), true])) };
 }
 
 /**
@@ -64,11 +65,12 @@ export function readMemberChange(operations: readonly PatchOperation[]): {
 
 function idsOf(value: unknown): string[] {
   if (value === undefined || value === null) return [];
-  return (readValues(membersAttribute, value) as Resource[]).map(({ value: id }) => {
-    if (typeof id !== "string")
-      throw badRequest("invalidValue", "members: a member needs the id of a person as its value");
-    return id;
-  });
+  return (readValues(membersAttribute, value) as Resource[]).map(idOf);
+}
+
+function idOf({ value: id }: Resource): string {
+  if (typeof id === "string") return id;
+  throw badRequest("invalidValue", "members: a member needs the id of a person as its value");
 }
 
 function findId(filter: Filter): string {

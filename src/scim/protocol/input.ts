@@ -132,7 +132,7 @@ function checkText({ type, isIdentifier }: Attribute, name: string, value: strin
     throw badRequest("invalidValue", `${name} must be text without U+0000 and halves of surrogate pairs`);
   }
   const longest = isIdentifier ? MAX_IDENTIFIER : MAX_TEXT;
-  if (value.length > 2 * longest || [...value].length > longest) {
+  if (value.length > longest && (value.length > 2 * longest || [...value].length > longest)) {
     throw badRequest("invalidValue", `${name} must have at most ${longest} characters`);
   }
   if (isIdentifier && (value === "" || /\p{Cc}/u.test(value))) {
