@@ -9,6 +9,7 @@ import { tempDir } from "../../support/temp-dir.js";
 const NAMES = [
   ...[
     "audit-sealer",
+    "directory-rights",
     "ended-bindings",
     "event-dead-letters",
     "event-delivery",

@@ -13,7 +13,7 @@ export interface DescribedSubject {
 /** Describes a subject, given as JSON. The name of a mapping is that of the directory's group, or what the mapping has for it. */
 export function describeSubject({ identity, mapping, provider, invite }: JsonObject): DescribedSubject {
   if (isMessage(identity)) return describe("identity", identity, identity.name);
-  if (isMessage(mapping)) return describe("mapping", mapping, mapping.directoryGroupName ?? mapping.externalGroupId);
+  if (isMessage(mapping)) return describe("mapping", mapping, mapping.directoryGroupName || mapping.externalGroupId);
   if (isMessage(provider)) return describe("provider", provider, provider.name);
   return isMessage(invite) ? describe("invite", invite, "") : describe("", {}, "");
 }
