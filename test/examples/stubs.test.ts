@@ -97,7 +97,8 @@ describe("Go", { skip: NO_GO }, () => {
     common: "message UIDPFilter { string ancestors_of = 1; }",
     annotations: "message IAM { bool unscoped = 1; }",
     capabilities: "enum Capability { UNKNOWN = 0; }",
-    "chainguard/platform/iam/v2beta1": "message Identity { string uid = 1; }",
+    "chainguard/platform/iam/v2beta1":
+      "message Identity { string uid = 1; }\nmessage IdentityProvider { message SCIM { bool enabled = 1; } }",
   };
   const main = (...imports: string[]) =>
     `package main\n\nimport (\n${imports.map((path) => `\t_ "${path}"`).join("\n")}\n)\n\nfunc main() {}\n`;
