@@ -4,11 +4,6 @@ import { isUidp, parentOf } from "../kernel/uidp.js";
 /** The path of all directories; that of one follows, and then its resources. */
 export const SCIM_PATH = "/scim/v2";
 
-/** Builds the base URL that a directory is set up with (RFC 7644, section 1.3). */
-export function formatEndpointUrl(baseUrl: string, providerUid: string): string {
-  return `${baseUrl}${SCIM_PATH}/${providerUid}`;
-}
-
 /** What a request is about. */
 export interface Address {
   readonly providerUid: string;
