@@ -1,6 +1,7 @@
 // Lists of the resources of a directory (RFC 7644, section 3.4.2). What is asked for by an index is read by it: single resources
 // by what is unique, changes since a time, and pages in the orders that have an index. Everything else reads resources in slices,
 // up to a bound, because a directory may have a hundred thousand.
+import type { SentOrder } from "../store/iam/sent-rows.js";
 import type { Tx } from "../store/transaction.js";
 import { buildMeta, idOf, type Page, type StoredResource } from "./collection.js";
 import { changedSince } from "./protocol/conditions.js";
@@ -17,17 +18,11 @@ const MAX_SCANNED = 10_000;
 /** How many it reads at a time; between two slices other requests run. */
 const SLICE = 50;
 
-/** An order that has an index. */
-export interface StoredOrder<Column> {
-  readonly by: Column;
-  readonly descending: boolean;
-}
-
 /** The rows of a kind, as lists read them. */
-export interface StoredRows<Row, Column> {
+export interface StoredRows<Row, Column extends string> {
   find(uid: string): Promise<Row | undefined>;
   countOfProvider(providerUid: string): Promise<number>;
-  findPage(providerUid: string, order: StoredOrder<Column>, offset: number, limit: number): Promise<Row[]>;
+  findPage(providerUid: string, order: SentOrder<Column>, offset: number, limit: number): Promise<Row[]>;
   findAfter(providerUid: string, after: string, limit: number): Promise<Row[]>;
   findChanged(
     providerUid: string,
@@ -78,7 +73,7 @@ function findOrder<Column extends string>(
   { orders }: Pick<ListedResources<never, Column>, "orders">,
   sortBy: AttributeChain | undefined,
   sortOrder: SortOrder,
-): StoredOrder<Column> | undefined {
+): SentOrder<Column> | undefined {
   const by = orders[sortBy === undefined ? "id" : formatChain(sortBy)];
   return by && { by, descending: sortBy !== undefined && sortOrder === "descending" };
 }

@@ -1,12 +1,11 @@
 // Groups as directories have sent them by SCIM: their table, and its statements. Their members are in scim-members.ts.
-import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
-import { countBelow } from "../lists/counters.js";
-import { ListedTable } from "../lists/listed-table.js";
 import { unindexed } from "../lists/statements.js";
 import { ownColumns } from "../rows.js";
-import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
+import { buildEquals, rowLimit, statement, value } from "../statement.js";
 import type { ScimAttributes } from "./scim-users.js";
+import { buildSentStatements, type SentOrder, SentRows } from "./sent-rows.js";
 
 const declared = declareKind({
   number: 17,
@@ -67,57 +66,11 @@ export function buildDisplayNameKey(displayName: string): string {
 }
 
 /** An order of the groups of a provider that has an index. */
-export interface ScimGroupOrder {
-  readonly by: "uid" | "displayNameKey" | "updateTimeMs";
-  readonly descending: boolean;
-}
+export type ScimGroupOrder = SentOrder<"uid" | "displayNameKey" | "updateTimeMs">;
 
-// The uids are read from the index of the order alone, because rows are large.
-const page = statementFamily<ScimGroupOrder, { providerUid: string; limit: number; offset: number }, ScimGroupRow>(
-  ({ by, descending }) => `${by} ${descending}`,
-  ({ by, descending }) =>
-    (q, t) => {
-      const { scimGroups } = t;
-      const order = descending ? desc : asc;
-      const columns = by === "uid" ? [scimGroups.uid] : [scimGroups[by], scimGroups.uid];
-      const uids = q
-        .select({ uid: scimGroups.uid })
-        .from(scimGroups)
-        .where(buildEquals(scimGroups, "providerUid"))
-        .orderBy(...columns.map((column) => order(column)))
-        .limit(rowLimit("limit"))
-        .offset(rowLimit("offset"))
-        .as("page");
-      return q.select(ownColumns(scimGroups)).from(uids).innerJoin(scimGroups, eq(scimGroups.uid, uids.uid));
-    },
-);
+const sent = buildSentStatements<ScimGroupRow>("scimGroups");
 
-// In the order of times, from the first one after `after`.
-const changed = statement<{ providerUid: string; timeMs: number; after: string; limit: number }, ScimGroupRow>((q, t) =>
-  q
-    .select(ownColumns(t.scimGroups))
-    .from(t.scimGroups)
-    .where(
-      and(
-        buildEquals(t.scimGroups, "providerUid"),
-        sql`(${t.scimGroups.updateTimeMs}, ${t.scimGroups.uid}) > (${value("timeMs")}, ${value("after")})`,
-      ),
-    )
-    .orderBy(asc(t.scimGroups.updateTimeMs), asc(t.scimGroups.uid))
-    .limit(rowLimit("limit")),
-);
-
-// In the order of uids, from the first one after `after`.
-const slice = statement<{ providerUid: string; after: string; limit: number }, ScimGroupRow>((q, t) =>
-  q
-    .select(ownColumns(t.scimGroups))
-    .from(t.scimGroups)
-    .where(and(buildEquals(t.scimGroups, "providerUid"), gt(t.scimGroups.uid, value("after"))))
-    .orderBy(asc(t.scimGroups.uid))
-    .limit(rowLimit("limit")),
-);
-
-// As above, those with a name.
+// In the order of uids, from the first one after `after`: those with a name.
 const named = statement<{ providerUid: string; displayNameKey: string; after: string; limit: number }, ScimGroupRow>(
   (q, { scimGroups }) =>
     q
@@ -139,48 +92,9 @@ const byMappedId = statement<{ providerUid: string; mappedId: string }, ScimGrou
     .orderBy(asc(scimGroups.uid)),
 );
 
-// The condition on what is not empty is that of the index.
-const byExternalId = statement<{ providerUid: string; externalId: string }, ScimGroupRow>((q, t) =>
-  q
-    .select(ownColumns(t.scimGroups))
-    .from(t.scimGroups)
-    .where(and(buildEquals(t.scimGroups, "providerUid", "externalId"), sql`${t.scimGroups.externalId} <> ''`)),
-);
-
 /** The groups whom directories have sent. */
-export class ScimGroups extends ListedTable<ScimGroupRow> {
-  /** How many groups the directory of a provider has. */
-  countOfProvider(providerUid: string): Promise<number> {
-    return countBelow(this.tx, this.kind, providerUid);
-  }
-
-  /** A page of the groups of a provider. */
-  async findPage(providerUid: string, order: ScimGroupOrder, offset: number, limit: number): Promise<ScimGroupRow[]> {
-    const rows = await this.all(page(order), { providerUid, offset, limit });
-    const sign = order.descending ? -1 : 1;
-    const compare = <T>(a: T, b: T) => (a < b ? -sign : a > b ? sign : 0);
-    return rows.sort((a, b) => compare(a[order.by], b[order.by]) || compare(a.uid, b.uid));
-  }
-
-  /** The groups of a provider in the order of uids, from the first one after `after`, at most `limit`. */
-  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimGroupRow[]> {
-    await this.tx.pause?.();
-    return this.all(slice, { providerUid, after, limit });
-  }
-
-  /**
-   * The groups of a provider in the order of their last changes, at most `limit`.
-   *
-   * @param after the time and the uid of the last one before
-   */
-  async findChanged(
-    providerUid: string,
-    after: { readonly timeMs: number; readonly uid: string },
-    limit: number,
-  ): Promise<ScimGroupRow[]> {
-    await this.tx.pause?.();
-    return this.all(changed, { providerUid, timeMs: after.timeMs, after: after.uid, limit });
-  }
+export class ScimGroups extends SentRows<ScimGroupRow, ScimGroupOrder["by"]> {
+  protected override readonly sent = sent;
 
   /**
    * The groups with a name, in the order of uids, from the first one after `after`, at most `limit`.
@@ -199,10 +113,6 @@ export class ScimGroups extends ListedTable<ScimGroupRow> {
   /** The groups that mappings name so, in the order of uids: one, or another one whose uid ends with its external id. */
   findByMappedId(providerUid: string, mappedId: string): Promise<ScimGroupRow[]> {
     return this.all(byMappedId, { providerUid, mappedId });
-  }
-
-  findByExternalId(providerUid: string, externalId: string): Promise<ScimGroupRow | undefined> {
-    return this.first(byExternalId, { providerUid, externalId });
   }
 }
 

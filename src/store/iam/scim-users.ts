@@ -1,15 +1,14 @@
 // People as directories have sent them by SCIM: their table, and its statements. A row is linked with the identity that signs
 // in as the person, and that link never changes.
-import { and, asc, count, desc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindRow, type KindTable } from "../kind.js";
-import { countBelow } from "../lists/counters.js";
-import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
 import type { Filter } from "../lists/resource.js";
 import { deleteRows, deleteSome, ownColumns, putRow, selectRows } from "../rows.js";
-import { buildEquals, rowLimit, statement, statementFamily, value } from "../statement.js";
+import { buildEquals, rowLimit, statement, value } from "../statement.js";
 import type { FormerScimUserRow } from "../tables/scim.js";
 import { hasSent } from "./directories.js";
+import { buildSentStatements, type SentOrder, SentRows } from "./sent-rows.js";
 
 /** What the row of a person has besides its columns: the attributes by the names of their schemas, as they were sent. */
 export type ScimAttributes = Readonly<Record<string, unknown>>;
@@ -83,65 +82,12 @@ export function buildUserNameKey(userName: string): string {
 }
 
 /** An order of the people of a provider that has an index. */
-export interface ScimUserOrder {
-  readonly by: "uid" | "userNameKey" | "updateTimeMs";
-  readonly descending: boolean;
-}
+export type ScimUserOrder = SentOrder<"uid" | "userNameKey" | "updateTimeMs">;
 
-// The uids are read from the index of the order alone, because rows are large and a page may begin far from the first one.
-const page = statementFamily<ScimUserOrder, { providerUid: string; limit: number; offset: number }, ScimUserRow>(
-  ({ by, descending }) => `${by} ${descending}`,
-  ({ by, descending }) =>
-    (q, t) => {
-      const { scimUsers } = t;
-      const order = descending ? desc : asc;
-      // A user name has one person.
-      const columns = by === "updateTimeMs" ? [scimUsers.updateTimeMs, scimUsers.uid] : [scimUsers[by]];
-      const uids = q
-        .select({ uid: scimUsers.uid })
-        .from(scimUsers)
-        .where(buildEquals(scimUsers, "providerUid"))
-        .orderBy(...columns.map((column) => order(column)))
-        .limit(rowLimit("limit"))
-        .offset(rowLimit("offset"))
-        .as("page");
-      return q.select(ownColumns(scimUsers)).from(uids).innerJoin(scimUsers, eq(scimUsers.uid, uids.uid));
-    },
-);
-
-// In the order of times, from the first one after `after`.
-const changed = statement<{ providerUid: string; timeMs: number; after: string; limit: number }, ScimUserRow>((q, t) =>
-  q
-    .select(ownColumns(t.scimUsers))
-    .from(t.scimUsers)
-    .where(
-      and(
-        buildEquals(t.scimUsers, "providerUid"),
-        sql`(${t.scimUsers.updateTimeMs}, ${t.scimUsers.uid}) > (${value("timeMs")}, ${value("after")})`,
-      ),
-    )
-    .orderBy(asc(t.scimUsers.updateTimeMs), asc(t.scimUsers.uid))
-    .limit(rowLimit("limit")),
-);
-
-// In the order of uids, from the first one after `after`.
-const slice = statement<{ providerUid: string; after: string; limit: number }, ScimUserRow>((q, t) =>
-  q
-    .select(ownColumns(t.scimUsers))
-    .from(t.scimUsers)
-    .where(and(buildEquals(t.scimUsers, "providerUid"), gt(t.scimUsers.uid, value("after"))))
-    .orderBy(asc(t.scimUsers.uid))
-    .limit(rowLimit("limit")),
-);
+// A user name has one person.
+const sent = buildSentStatements<ScimUserRow>("scimUsers", ["userNameKey"]);
 
 const byUserName = selectRows("scimUsers", ["providerUid", "userNameKey"]);
-// The condition on what is not empty is that of the index.
-const byExternalId = statement<{ providerUid: string; externalId: string }, ScimUserRow>((q, t) =>
-  q
-    .select(ownColumns(t.scimUsers))
-    .from(t.scimUsers)
-    .where(and(buildEquals(t.scimUsers, "providerUid", "externalId"), sql`${t.scimUsers.externalId} <> ''`)),
-);
 const byIdentity = statement<{ identityUid: string }, ScimUserRow>((q, t) =>
   q
     .select(ownColumns(t.scimUsers))
@@ -205,11 +151,8 @@ const deleteFormer = deleteRows("formerScimUsers", "providerUid", "externalId");
 const deleteSomeFormer = deleteSome("formerScimUsers", "providerUid", ["providerUid", "externalId"], ["externalId"]);
 
 /** The people whom directories have sent, and what is left of those whom they have deleted. */
-export class ScimUsers extends ListedTable<ScimUserRow> {
-  /** How many people the directory of a provider has. */
-  countOfProvider(providerUid: string): Promise<number> {
-    return countBelow(this.tx, this.kind, providerUid);
-  }
+export class ScimUsers extends SentRows<ScimUserRow, ScimUserOrder["by"]> {
+  protected override readonly sent = sent;
 
   /** Reads a long page in steps, between which other calls run, because rows are large. */
   override async list(query: ListQuery): Promise<Page<ScimUserRow>> {
@@ -225,42 +168,9 @@ export class ScimUsers extends ListedTable<ScimUserRow> {
     return { ...page, next };
   }
 
-  /** A page of the people of a provider. */
-  async findPage(providerUid: string, order: ScimUserOrder, offset: number, limit: number): Promise<ScimUserRow[]> {
-    const rows = await this.all(page(order), { providerUid, offset, limit });
-    const sign = order.descending ? -1 : 1;
-    const compare = <T>(a: T, b: T) => (a < b ? -sign : a > b ? sign : 0);
-    return rows.sort((a, b) => compare(a[order.by], b[order.by]) || compare(a.uid, b.uid));
-  }
-
-  /** The people of a provider in the order of uids, from the first one after `after`, at most `limit`. */
-  async findAfter(providerUid: string, after: string, limit: number): Promise<ScimUserRow[]> {
-    // Who asks for a second slice looks at many people, which takes longer than to read them.
-    await this.tx.pause?.(after !== "");
-    return this.all(slice, { providerUid, after, limit });
-  }
-
-  /**
-   * The people of a provider in the order of their last changes, at most `limit`.
-   *
-   * @param after the time and the uid of the last one before
-   */
-  async findChanged(
-    providerUid: string,
-    after: { readonly timeMs: number; readonly uid: string },
-    limit: number,
-  ): Promise<ScimUserRow[]> {
-    await this.tx.pause?.(after.uid !== "");
-    return this.all(changed, { providerUid, timeMs: after.timeMs, after: after.uid, limit });
-  }
-
   /** @param userNameKey the name in small letters */
   findByUserName(providerUid: string, userNameKey: string): Promise<ScimUserRow | undefined> {
     return this.first(byUserName, { providerUid, userNameKey });
-  }
-
-  findByExternalId(providerUid: string, externalId: string): Promise<ScimUserRow | undefined> {
-    return this.first(byExternalId, { providerUid, externalId });
   }
 
   /** The person as whom an identity has signed in. */
