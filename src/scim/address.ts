@@ -1,9 +1,6 @@
 // The addresses of the endpoint: the base URL of a provider's directory, and the resources below it.
 import { isUidp, parentOf } from "../kernel/uidp.js";
 
-/** The path of all directories; that of one follows, and then its resources. */
-export const SCIM_PATH = "/scim/v2";
-
 /** What a request is about. */
 export interface Address {
   readonly providerUid: string;
@@ -12,7 +9,7 @@ export interface Address {
 }
 
 /**
- * Parses the path below {@link SCIM_PATH}, as it was sent. The slash in the uid of the provider may be escaped, and the path may
+ * Parses the path below that of all directories, as it was sent. The slash in the uid of the provider may be escaped, and the path may
  * end in a slash.
  *
  * @returns undefined where it names no provider

@@ -12,7 +12,7 @@
 // The requests of one provider run four at a time, and the others wait: a directory that sends all of its people at once must
 // not keep others from their turn.
 import { Code } from "@connectrpc/connect";
-import { buildScimUrl } from "../iam/identity-providers/identity-provider.js";
+import { buildScimUrl, SCIM_PATH } from "../iam/identity-providers/identity-provider.js";
 import { ApiError, isCallerGone, rejectReasonOf } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
@@ -22,7 +22,7 @@ import { createSlots } from "../outbound/slots.js";
 import type { Quotas } from "../pipeline/resource/quota.js";
 import type { Store } from "../store/store.js";
 import type { Tx } from "../store/transaction.js";
-import { type Address, parseAddress, SCIM_PATH } from "./address.js";
+import { type Address, parseAddress } from "./address.js";
 import type { Actor } from "./changes.js";
 import {
   buildMeta,

@@ -110,9 +110,12 @@ export function oidcFromJson(json: object): IdentityProvider_OIDC {
 /** The state before any credentials are issued. */
 export const noScim: ScimState = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" };
 
+/** The path of all directories; the uid of a provider follows, and then its resources. */
+export const SCIM_PATH = "/scim/v2";
+
 /** Builds the URL where the directory of a provider pushes its people and groups. */
 export function buildScimUrl(baseUrl: string, uid: string): string {
-  return `${baseUrl}/scim/v2/${uid}`;
+  return `${baseUrl}${SCIM_PATH}/${uid}`;
 }
 
 /** What a view of a provider depends on besides the provider. */
