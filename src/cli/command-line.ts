@@ -5,6 +5,7 @@ import { Command, CommanderError, type ErrorOptions } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
 import { Code, CommandError, invalidFlag, reportError, UsageError } from "./errors.js";
+import { formatExamples } from "./examples.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 
 /** The commands that list all commands, which are loaded for them. */
@@ -98,7 +99,7 @@ export async function createCommandLine(loadHost: LoadCommands, name?: string): 
 /** A command whose usage errors are one line at the end of the output, which a help after it would hide. */
 class ArborCommand extends Command {
   override createCommand(name?: string): Command {
-    return new ArborCommand(name);
+    return new ArborCommand(name).addHelpText("after", ({ command }) => formatExamples(command));
   }
 
   override error(message: string, options?: ErrorOptions): never {
