@@ -142,6 +142,7 @@ const rules: Record<string, readonly string[]> = {
     "audit/verify",
     "cli/errors",
     "cli/flag-file",
+    "cli/lazy-command",
     "cli/output",
     "cli/shared-file",
     "client",

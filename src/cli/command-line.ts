@@ -1,66 +1,38 @@
 // The command line of both packages that have one: that of the service, and that of commands over the network alone. A
-// group of commands is loaded when the command line names it, and the modules of a command when it is called, so commands
+// command is filled when the command line names it, and the modules of its work are loaded when it is called, so commands
 // over the network load no server and no native module.
-import { Command, CommanderError, type ErrorOptions } from "commander";
+import { Command, CommanderError, type ErrorOptions, type Help } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
 import { Code, CommandError, invalidFlag, reportError, UsageError } from "./errors.js";
-import { formatExamples } from "./examples.js";
+import { addLazyCommand, fillAll, fillNamed, pathOf } from "./lazy-command.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
+import { type LoadHost, listTopCommands } from "./top-commands.js";
 
-/** The commands that list all commands, which are loaded for them. */
-const whole = ["completion", "api"];
-
-/** Loads the function that adds a group of commands. */
-export type LoadCommands = () => Promise<(arbor: Command) => void>;
-
-/**
- * The commands on the host. Those of two words are in a group that has commands over the network as well, and so are those of
- * `audit`.
- */
-export const hostCommands = [
-  ...["serve", "config", "bootstrap", "migrate", "check", "copy", "backup", "restore", "admin", "demo"],
-  ...["advisories import", "registry configure", "registry sync", "registry move"],
-] as const;
-
-const hostNames = ["audit", ...hostCommands.map((path) => path.split(" ")[0] ?? "")];
-
-/** The groups of commands over the network, in the order of the help. */
-const remoteGroups: readonly { readonly names: readonly string[]; readonly load: LoadCommands }[] = [
-  { names: ["registry"], load: async () => (await import("./remote/registry/commands.js")).addRegistryCommands },
-  {
-    names: ["advisories"],
-    load: async () => (await import("./remote/advisories/commands.js")).addAdvisoriesCommands,
-  },
-  { names: ["audit"], load: async () => (await import("./remote/audit/api-commands.js")).addAuditApiCommands },
-  { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
-  { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
-  { names: ["whoami", "members"], load: async () => (await import("./remote/people/commands.js")).addPeopleCommands },
-  {
-    names: ["can", "find", "access"],
-    load: async () => (await import("./remote/access/commands.js")).addAccessCommands,
-  },
-  { names: ["scim"], load: async () => (await import("./remote/scim/commands.js")).addScimCommands },
-  { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
-  { names: ["api"], load: async () => (await import("./remote/api/commands.js")).addApiCommands },
-  { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
-];
+/** A command line: the commands on the host, or what stands for them. */
+export interface CommandLine {
+  readonly loadHost: LoadHost;
+  /** Where the commands on the host are, for a command line that has only words about them. */
+  readonly hostNote?: string;
+}
 
 /**
  * Runs one command.
  *
  * @param args the arguments after `arbor`
- * @param loadHost loads the commands on the host, or what stands for them
  * @returns the exit code: 0 for success, 2 for wrong usage, 3 and up by the class of the error
  */
-export async function runCommandLine(args: readonly string[], loadHost: LoadCommands): Promise<number> {
+export async function runCommandLine(args: readonly string[], commandLine: CommandLine): Promise<number> {
   watchStdout();
   let called: Command | undefined;
   try {
-    const arbor = await createCommandLine(loadHost, args[0]);
-    arbor.hook("preAction", (_, command) => {
-      called = command;
-      rejectEmptyUids(command);
+    const arbor = createCommandLine(commandLine);
+    const { command } = await fillNamed(arbor, args);
+    // Commander prints the help without waiting for anything.
+    if (args.some((arg) => arg === "--help" || arg === "-h")) (await import("./examples.js")).addExamples(command);
+    arbor.hook("preAction", (_, one) => {
+      called = one;
+      rejectEmptyUids(one);
     });
     await arbor.parseAsync([...args], { from: "user" });
     await assertWritten();
@@ -70,36 +42,48 @@ export async function runCommandLine(args: readonly string[], loadHost: LoadComm
       return reportError(new CommandError(error.code, `${error.message}; ${pointToHelp(called)}`, error));
     }
     if (!(error instanceof CommanderError)) return reportError(error);
-    if (error.exitCode === 0) return 0;
+    if (error.exitCode === 0) return assertWritten().then(() => 0, reportError);
     // The parser has printed the help of a group of commands.
     if (error.code === "commander.help") process.stderr.write("\narbor: a command is missing\n");
     return 2;
   }
 }
 
-/**
- * Creates the parser of the command line.
- *
- * @param loadHost loads the commands on the host, or what stands for them
- * @param name the first argument: only the group of this command is loaded. All are loaded for the help and
- * others that list them, and for an unknown command, whose error suggests one.
- */
-export async function createCommandLine(loadHost: LoadCommands, name?: string): Promise<Command> {
-  const groups = [{ names: hostNames, load: loadHost }, ...remoteGroups];
+/** Creates the parser of the command line, whose commands are filled when they are named. */
+export function createCommandLine({ loadHost, hostNote }: CommandLine): Command {
   const arbor = new ArborCommand("arbor")
     .description("Self-hostable platform API")
     .version(VERSION, "-V, --version", "print the version")
     .exitOverride()
     .hook("preAction", (_, command) => rejectUnknownVariables(command));
-  const named = groups.filter(({ names }) => name !== undefined && !whole.includes(name) && names.includes(name));
-  for (const { load } of named.length > 0 ? named : groups) (await load())(arbor);
+  for (const row of listTopCommands(loadHost, hostNote !== undefined)) addLazyCommand(arbor, row);
+  if (hostNote !== undefined) arbor.addHelpText("after", `\n${hostNote}`);
+  arbor.addHelpText("after", "\n`arbor help COMMAND` has the flags and examples of a command, `arbor docs` the pages.");
+  return arbor;
+}
+
+/** Creates the parser with all commands filled, for what lists them. */
+export async function createWholeCommandLine(commandLine: CommandLine): Promise<Command> {
+  const arbor = createCommandLine(commandLine);
+  await fillAll(arbor);
   return arbor;
 }
 
 /** A command whose usage errors are one line at the end of the output, which a help after it would hide. */
 class ArborCommand extends Command {
+  constructor(name?: string) {
+    super(name);
+    // There is one command for the help, which takes the whole name of another.
+    this.helpCommand(false);
+  }
+
   override createCommand(name?: string): Command {
-    return new ArborCommand(name).addHelpText("after", ({ command }) => formatExamples(command));
+    return new ArborCommand(name);
+  }
+
+  // A list of commands has their names alone: flags and arguments are in the help of each.
+  override createHelp(): Help {
+    return Object.assign(super.createHelp(), { subcommandTerm: (command: Command) => command.name() });
   }
 
   override error(message: string, options?: ErrorOptions): never {
@@ -112,7 +96,7 @@ class ArborCommand extends Command {
 }
 
 /** The commands that read no variable. docker runs its helper in whatever environment it has. */
-const withoutVariables = ["completion", "config schema", "auth docker-credential"];
+const withoutVariables = ["help", "completion", "config schema", "auth docker-credential"];
 
 /**
  * Rejects variables that begin with `ARBOR_` and set nothing. Commands that resolve the settings report them with all else
@@ -150,9 +134,4 @@ function rejectEmptyUids(command: Command): void {
 
 function pointToHelp(command: Command): string {
   return `see ${["arbor", pathOf(command), "--help"].filter(Boolean).join(" ")}`;
-}
-
-/** The names of a command and of the groups it is in, such as `auth login`. */
-function pathOf(command: Command): string {
-  return command.parent === null ? "" : `${pathOf(command.parent)} ${command.name()}`.trim();
 }

@@ -22,14 +22,17 @@ type Value = "file" | readonly string[];
 
 const shells = { bash: renderBash, zsh: renderZsh, fish: renderFish };
 
-/** Adds `completion`. Its scripts also contain commands that are added to `arbor` later. */
-export function addCompletion(arbor: Command): void {
-  arbor
-    .command("completion")
-    .description("print a script that completes commands in a shell")
+/** Fills `completion`. */
+export function addCompletion(completion: Command): void {
+  completion
     .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(shells)))
     .action(async (shell: keyof typeof shells) => {
-      const { withStdout } = await import("./output/terminal.js");
+      const [{ withStdout }, { fillAll }] = await Promise.all([
+        import("./output/terminal.js"),
+        import("./lazy-command.js"),
+      ]);
+      const arbor = completion.parent ?? completion;
+      await fillAll(arbor);
       await withStdout(({ write }) => write(formatCompletion(arbor, shell)));
     });
 }
@@ -55,10 +58,7 @@ function collectNodes(command: Command, path: string): CommandNode[] {
     choices: command.registeredArguments[0]?.argChoices ?? [],
   };
   const descendants = subcommands.flatMap((sub) =>
-    // The list of commander contains `help`, which is no command of `arbor`.
-    command.commands.includes(sub)
-      ? [sub.name(), ...sub.aliases()].flatMap((name) => collectNodes(sub, `${path} ${name}`.trim()))
-      : [],
+    [sub.name(), ...sub.aliases()].flatMap((name) => collectNodes(sub, `${path} ${name}`.trim())),
   );
   return [node, ...descendants];
 }

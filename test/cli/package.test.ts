@@ -3,12 +3,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Argument, Command } from "commander";
-import { createCommandLine, hostCommands, runCommandLine } from "../../src/cli/command-line.js";
-import { addHostCommands } from "../../src/cli/package/host-commands.js";
+import { createWholeCommandLine, runCommandLine } from "../../src/cli/command-line.js";
+import { packageCommandLine } from "../../src/cli/package/command-line.js";
+import { hostCommands as standIns } from "../../src/cli/package/host-commands.js";
 import { createProgram } from "../../src/cli/program.js";
+import { hostCommands } from "../../src/cli/top-commands.js";
 
-const load = async () => addHostCommands;
-const [whole, own] = await Promise.all([createProgram(), createCommandLine(load)]);
+const [whole, own] = await Promise.all([createProgram(), createWholeCommandLine(packageCommandLine)]);
 
 /** The commands below one, by their paths such as `iam groups list`. */
 function listCommands(command: Command, path = ""): (readonly [path: string, command: Command])[] {
@@ -50,7 +51,7 @@ describe("the command line without the service", () => {
   });
 
   it("would be found without a command", async () => {
-    const fewer = await createCommandLine(async () => () => {});
+    const fewer = await createWholeCommandLine({ loadHost: async () => ({ ...standIns, audit: () => {} }) });
     assert.ok(!remote(fewer).some(([path]) => path === "audit list"));
   });
 
@@ -62,7 +63,7 @@ describe("the command line without the service", () => {
         return true;
       });
       for (const more of [[], ["--help"], ["list", "--data", "x", "--json"]]) {
-        assert.equal(await runCommandLine([...path.split(" "), ...more], load), 2);
+        assert.equal(await runCommandLine([...path.split(" "), ...more], packageCommandLine), 2);
       }
       const line = `arbor: \`arbor ${path}\` is a command on the host, in the package of the service, arbor-platform; `;
       assert.equal(stderr.split(line).length, 4, stderr);

@@ -13,7 +13,7 @@ import { isOlder } from "../../src/store/version.js";
 import { PROJECT } from "../support/project.js";
 
 async function helpOf(...path: readonly string[]): Promise<string> {
-  let command = await createProgram(path[0]);
+  let command = await createProgram();
   for (const name of path) command = command.commands.find((one) => one.name() === name) ?? command;
   // Wide enough that no line is broken.
   return command.configureHelp({ helpWidth: 1_000 }).helpInformation();

@@ -23,6 +23,7 @@ import {
   TEXT_OR_JSON,
   TEXT_OR_LINES,
 } from "../remote/flags.js";
+import type { HostCommands } from "../top-commands.js";
 
 /** The settings with which a command opens the database. */
 const databaseSettings: readonly SettingName[] = [
@@ -51,17 +52,25 @@ const hostSettings: readonly SettingName[] = [
   "migrate",
 ];
 
-export function addHostCommands(arbor: Command): void {
-  const serve = addSettings(arbor.command("serve").description("run the service"), settingNames);
+/** The commands by the first words of their names. */
+export const hostCommands: HostCommands = {
+  ...{ serve: addServe, bootstrap: addBootstrap, config: addConfigCommands, migrate: addMigrate, check: addCheck },
+  ...{ copy: addCopy, backup: addBackup, restore: addRestore, admin: addAdmin, demo: addDemo },
+  audit: (audit) => addAuditCommands(audit, auditOnHost),
+  advisories: addAdvisoriesImport,
+  registry: addRegistryCommands,
+};
+
+function addServe(serve: Command): void {
+  addSettings(serve, settingNames);
   for (const key of Object.keys(replacedSettings)) serve.addOption(new Option(`${flagOf(key)} <value>`).hideHelp());
   restrictFiles(serve).action(async (options) => {
     const { serve } = await import("./serve.js");
     await serve(readResolution(options, { checkFiles: true }).settings, findOtherVariables(process.env).ignored);
   });
+}
 
-  addConfigCommands(arbor);
-
-  const bootstrap = arbor.command("bootstrap").description("create an organisation and its owner, on the host");
+function addBootstrap(bootstrap: Command): void {
   restrictFiles(addSettings(bootstrap, hostSettings, TEXT_OR_JSON))
     .requiredOption("--org <name>", "name of the organisation")
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
@@ -71,10 +80,9 @@ export function addHostCommands(arbor: Command): void {
       "the owner's e-mail address: who signs in with it within 7 days becomes an owner, if the login provider has confirmed it",
     )
     .action(async (options) => (await import("./bootstrap.js")).bootstrapCommand(readSettings(options), options));
+}
 
-  const migrate = arbor
-    .command("migrate")
-    .description("bring the database of an older version up to date, on the host");
+function addMigrate(migrate: Command): void {
   restrictFiles(addSettings(migrate, databaseSettings))
     .option("--expand", "add what this version needs; servers of the version before can run meanwhile")
     .option("--contract", "remove what only older versions need, when none of them runs")
@@ -82,21 +90,17 @@ export function addHostCommands(arbor: Command): void {
     .option("--force", "contract although servers of an older version seem to use the database")
     .option("--vacuum", "make a SQLite file smaller afterwards; servers cannot write meanwhile")
     .action(async (options) => (await import("./migrate.js")).migrateCommand(readSettings(options), options));
+}
 
-  addSettings(
-    arbor.command("check").description("read the whole database and print faults, on the host"),
-    [...databaseSettings, "quotas"],
-    TEXT_OR_LINES,
-  )
+function addCheck(check: Command): void {
+  addSettings(check, [...databaseSettings, "quotas"], TEXT_OR_LINES)
     .option("--repair", "rebuild derived data with faults; no server may run")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./check.js")).checkCommand(readSettings(options), options));
+}
 
-  addSettings(
-    arbor.command("copy").description("copy the installation from SQLite to PostgreSQL or back, on the host"),
-    databaseSettings,
-    TEXT_OR_LINES,
-  )
+function addCopy(copy: Command): void {
+  addSettings(copy, databaseSettings, TEXT_OR_LINES)
     .option("--to <target>", "an empty data directory, or the URL of an empty database (ARBOR_COPY_TO)")
     .option("--to-url-file <file>", "file that contains the URL to copy to, which may have a password; mode 0600")
     .option("--verify", "compare with --to without writing")
@@ -107,10 +111,9 @@ export function addHostCommands(arbor: Command): void {
       const { settings } = readResolution(options, { targetUrl: target.url });
       await copyCommand(settings, target, options);
     });
+}
 
-  addBackupCommands(arbor);
-
-  const admin = arbor.command("admin").description("operate the installation, on the host");
+function addAdmin(admin: Command): void {
   addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
     .requiredOption("--identity <uid-or-name>", "the identity that calls with the token")
     .option("--ttl <duration>", "how long it is valid, at most 1h", "1h")
@@ -204,22 +207,18 @@ export function addHostCommands(arbor: Command): void {
     hostSettings,
     TABLE_OR_LINES,
   ).action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
+}
 
-  addAuditCommands(arbor, "read the audit log, on the host or with --scope over the API", auditOnHost);
-
-  const advisories = arbor
-    .command("advisories")
-    .description("advisories about vulnerabilities: import them on the host, and manage them over the API");
+function addAdvisoriesImport(advisories: Command): void {
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
     .requiredOption("--group <uid-or-name>", "the group that the advisories belong to")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (paths, options) =>
       (await import("./import-advisories.js")).importCommand(readSettings(options), paths, options),
     );
+}
 
-  const registry = arbor
-    .command("registry")
-    .description("a container registry that trusts this service: set it up on the host; its repos and tags");
+function addRegistryCommands(registry: Command): void {
   addSettings(
     registry.command("configure").description("write the configuration and the certificates for the registry"),
     [...hostSettings, "registryService", "registrySecretFile"],
@@ -246,33 +245,27 @@ export function addHostCommands(arbor: Command): void {
     .option("--skip-broken", "continue although some images cannot be copied, because the registry lacks parts of them")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/content.js")).moveCommand(readSettings(options), options));
+}
 
-  arbor
-    .command("demo")
-    .description("try the service out: a sample organisation and a login without passwords, on this machine")
+function addDemo(demo: Command): void {
+  demo
     .option("--data <directory>", "directory of the demo; unless set, a directory that is removed when the demo ends")
     .option("--listen <host:port>", "address to listen on: 127.0.0.1 or localhost", "127.0.0.1:8080")
     .option("--no-open", "do not open the console in a browser")
     .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
 }
 
-function addBackupCommands(arbor: Command): void {
-  addSettings(
-    arbor
-      .command("backup <directory>")
-      .description("copy the database of SQLite into a new directory, also while a server runs, on the host"),
-    databaseSettings,
-    TEXT_OR_JSON,
-  )
+function addBackup(backup: Command): void {
+  addSettings(backup.argument("<directory>", "where to write it; it must not exist"), databaseSettings, TEXT_OR_JSON)
     .option("--with-master-key", "copy the file of the master key as well; the backup then contains all secrets")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (directory, options) =>
       (await import("./backup.js")).backupCommand(readSettings(options), directory, options),
     );
-  addSettings(
-    arbor.command("restore <directory>").description("put a backup into an empty data directory, on the host"),
-    databaseSettings,
-  )
+}
+
+function addRestore(restore: Command): void {
+  addSettings(restore.argument("<directory>", "the backup"), databaseSettings)
     .option(
       "--keep-sessions",
       "keep the tokens and logins of the backup valid, including those that were revoked since",
@@ -283,8 +276,7 @@ function addBackupCommands(arbor: Command): void {
     );
 }
 
-function addConfigCommands(arbor: Command): void {
-  const config = arbor.command("config").description("the settings of a server with these flags, environment and file");
+function addConfigCommands(config: Command): void {
   addSettings(config.command("print").description("print every setting and where it comes from"), settingNames, [
     "table",
     "json",

@@ -13,6 +13,9 @@ async function runCredentialHelper(name: string): Promise<number> {
 }
 
 async function runCommand(): Promise<number> {
-  const { runCommandLine } = await import("../command-line.js");
-  return runCommandLine(args, async () => (await import("./host-commands.js")).addHostCommands);
+  const [{ runCommandLine }, { packageCommandLine }] = await Promise.all([
+    import("../command-line.js"),
+    import("./command-line.js"),
+  ]);
+  return runCommandLine(args, packageCommandLine);
 }

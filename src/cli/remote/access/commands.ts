@@ -3,9 +3,9 @@ import type { DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { addCommonFlags, addFilterFlag, createColumnsOption } from "../flags.js";
-import { describeOption } from "../iam/commands.js";
 import { createFieldFlags, FieldFlag } from "../iam/field-flags.js";
 import { listFilters } from "../iam/filters.js";
+import { describeOption } from "../iam/methods.js";
 import { setMethods } from "../methods.js";
 
 const { check, explain, find, listAccess, listSubjects, searchNames } = AccessService.method;
@@ -14,22 +14,23 @@ const IDENTITY = "uid or name of the identity, or `me` for the caller";
 const METHOD =
   "a method, such as GroupsService/UpdateGroup, or capabilities with commas between, such as groups.update";
 
-/** Adds `can`, `find` and `access`. */
-export function addAccessCommands(arbor: Command): void {
-  const can = setMethods(arbor.command("can"), check)
-    .description("print whether an identity may do something; the exit code is 1 if not")
-    .argument("<identity>", IDENTITY)
-    .argument("<method>", METHOD);
+/** Fills `can`. */
+export function addCan(can: Command): void {
+  setMethods(can, check).argument("<identity>", IDENTITY).argument("<method>", METHOD);
   addCommonFlags(addPlaceFlags(can)).action(async (identity, method, flags) =>
     (await import("./decisions.js")).printDecision(identity, method, flags),
   );
+}
 
-  const finding = addListFlags(arbor.command("find"), find, ["query"])
-    .description("find what a uid, a path, words of a name, an e-mail address, a digest or the id of a request names")
-    .argument("<text>", "what to find");
-  finding.action(async (text, flags) => (await import("./lists.js")).findByText(text, fieldFlagsOf(finding), flags));
+/** Fills `find`. */
+export function addFind(finding: Command): void {
+  addListFlags(finding, find, ["query"])
+    .argument("<text>", "a uid, a path, words of a name, an e-mail address, a digest or the id of a request")
+    .action(async (text, flags) => (await import("./lists.js")).findByText(text, fieldFlagsOf(finding), flags));
+}
 
-  const access = arbor.command("access").description("who may do what, where, and why");
+/** Fills `access`. */
+export function addAccess(access: Command): void {
   access.configureHelp({ optionDescription: describeOption });
   const list = addListFlags(access.command("list"), listAccess, ["identity"])
     .description("list what an identity may do, and where")

@@ -1,12 +1,11 @@
 // `arbor iam identities test-claims`, beside the verbs of identities.
 import type { Command } from "commander";
-import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
 import { addCommonFlags } from "../flags.js";
 import { setMethods } from "../methods.js";
 
 /** Adds `test-claims` to the commands of identities. */
 export function addTestClaims(identities: Command): void {
-  const command = setMethods(identities.command("test-claims"), AccessService.method.testClaims)
+  const command = setMethods(identities.command("test-claims"), "arbor.access.v1.AccessService/TestClaims")
     .description("print whether a token may assume an identity, and why not; the exit code is 1 if not")
     .argument("<identity>", "uid or name of the identity")
     .option(

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { Advisories, AdvisoryEventSchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { createColumn, present } from "../iam/columns.js";
-import { addMethods, addResourceCommands } from "../iam/commands.js";
+import { addMethods } from "../iam/methods.js";
 import { loadCommands, type ResourceCommand } from "../iam/resource-commands.js";
 
 const eventTypes = AdvisoryEventSchema.oneofs.flatMap(({ name, fields }) =>
@@ -74,9 +74,8 @@ const events: ResourceCommand = {
 /** The resources in the order of the help. */
 export const advisoryResources: readonly ResourceCommand[] = [advisories, events];
 
-/** Adds the commands to `advisories`, which the commands on the host may have created already. */
-export function addAdvisoriesCommands(arbor: Command): void {
-  const parent = arbor.commands.find((command) => command.name() === "advisories") ?? arbor.command("advisories");
+/** Adds the commands over the network to `advisories`. */
+export function addAdvisoriesCommands(parent: Command): void {
   addMethods(parent, advisories);
-  addResourceCommands(parent, [events]);
+  addMethods(parent.command(events.name).description("manage events of an advisory"), events);
 }

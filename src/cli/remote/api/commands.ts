@@ -2,16 +2,14 @@
 import { type Command, Option } from "commander";
 import { addConnectionFlags, createOutputOption } from "../flags.js";
 
-/** Adds `api` and its commands. */
-export function addApiCommands(arbor: Command): void {
-  const api = arbor.command("api").description("call any method of the API by its name");
-
+/** Fills `api`. */
+export function addApiCommands(api: Command): void {
   api
     .command("list")
     .description("list the methods, with the commands that call them; nothing is sent to the service")
     .argument("[text]", "only methods whose name contains this text, in any case")
     .addOption(createOutputOption("format of the output"))
-    .action(async (text, given) => (await import("./run.js")).listMethods(arbor, text, given));
+    .action(async (text, given) => (await import("./run.js")).listMethods(api, text, given));
 
   const call = api
     .command("call")

@@ -1,6 +1,7 @@
 // What the commands of `arbor api` do.
 import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
+import { fillAll } from "../../lazy-command.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import type { CommonFlags, Format } from "../flags.js";
@@ -19,12 +20,14 @@ const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "comm
 /**
  * `arbor api list`.
  *
- * @param arbor the whole command line, in which to look for the commands
+ * @param api a command of the command line in which to look for the commands
  * @param text what the names of the methods contain
  */
-export async function listMethods(arbor: Command, text = "", { output: format }: ListFlags): Promise<void> {
+export async function listMethods(api: Command, text = "", { output: format }: ListFlags): Promise<void> {
   const wanted = text.toLowerCase();
   const all = readMethods();
+  const arbor = api.parent ?? api;
+  await fillAll(arbor);
   const commands = findCommands(arbor, all);
   const rows = all
     .filter((method) => formatMethod(method).toLowerCase().includes(wanted))

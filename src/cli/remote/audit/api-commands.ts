@@ -1,7 +1,7 @@
 // `arbor audit get`, which exists over the API only, as the commands of `arbor iam`.
 import type { Command } from "commander";
 import { AuditService } from "#gen/arbor/audit/v1/audit_pb.js";
-import { addMethods } from "../iam/commands.js";
+import { addMethods } from "../iam/methods.js";
 import type { ResourceCommand } from "../iam/resource-commands.js";
 
 const events: ResourceCommand = {
@@ -17,8 +17,7 @@ const events: ResourceCommand = {
   ],
 };
 
-/** Adds the command to `audit`, which the commands on the host have created. */
-export function addAuditApiCommands(arbor: Command): void {
-  const audit = arbor.commands.find((command) => command.name() === "audit") ?? arbor.command("audit");
+/** Adds the command to `audit`. */
+export function addAuditApiCommands(audit: Command): void {
   addMethods(audit, events);
 }

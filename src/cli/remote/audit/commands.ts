@@ -17,9 +17,8 @@ export interface AuditOnHost {
 
 const orgHelp = "the organisation; all unless set";
 
-/** Adds `audit` and its commands. */
-export function addAuditCommands(arbor: Command, description: string, onHost: AuditOnHost): void {
-  const audit = arbor.command("audit").description(description);
+/** Adds the commands of `audit`. */
+export function addAuditCommands(audit: Command, onHost: AuditOnHost): void {
   const list = onHost.addFlags(audit.command("list").description("print the newest rows first"), orgHelp);
   const pageSize = new Option("--page-size <rows>", "how many rows at most").default("50");
   addJsonOutput(list, TABLE_OR_LINES).addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));

@@ -13,17 +13,14 @@ import {
 import { setMethods } from "../methods.js";
 import type { HelperAction } from "./docker-credential.js";
 
-/** Adds `auth` and its commands. */
-export function addAuthCommands(arbor: Command): void {
-  const auth = arbor.command("auth").description("log in, and use the login elsewhere");
-
-  const login = setMethods(
-    auth.command("login"),
+/** Fills `login`. */
+export function addLogin(login: Command): void {
+  setMethods(
+    login,
     "chainguard.platform.oidc.SecurityTokenService/Exchange",
     "chainguard.platform.auth.Auth/GetHeadlessSession",
   );
   addApiFlag(login)
-    .description("log in with a browser, or as an identity with an OIDC token")
     .option("--headless", "log in with a browser on another machine")
     .option("--no-browser", "only print the address of the page")
     .option("--identity-provider <uid>", "uid of your organisation's login provider, or the organisation's name")
@@ -39,20 +36,31 @@ export function addAuthCommands(arbor: Command): void {
     .option("--identity <uid-or-name>", "uid of the identity to assume; also its name, while somebody is logged in")
     .option("--identity-token <file>", "file with the OIDC token to assume it with, read again for each renewal")
     .action(async (flags) => (await import("./login.js")).loginCommand(flags));
+}
+
+/** Fills `status`. */
+export function addStatus(status: Command): void {
+  addApiFlag(setMethods(status, "chainguard.platform.auth.Auth/Validate"))
+    .addOption(createOutputOption("format of the output"))
+    .action(async (flags) => (await import("./status.js")).statusCommand(flags));
+}
+
+/** Fills `logout`. */
+export function addLogout(logout: Command): void {
+  addApiFlag(logout).action(async (flags) => (await import("./credentials.js")).logoutCommand(flags));
+}
+
+/** Fills `auth`. */
+export function addAuthCommands(auth: Command): void {
+  addLogin(auth.command("login").description("the same as `arbor login`"));
 
   addApiFlag(setMethods(auth.command("token"), "chainguard.platform.oidc.SecurityTokenService/ExchangeRefreshToken"))
     .description("print an API token")
     .option("--audience <names>", "audiences, comma-separated; the service itself unless set")
     .action(async (flags) => (await import("./credentials.js")).tokenCommand(flags));
 
-  addApiFlag(setMethods(auth.command("status"), "chainguard.platform.auth.Auth/Validate"))
-    .description("show who is logged in")
-    .addOption(createOutputOption("format of the output"))
-    .action(async (flags) => (await import("./status.js")).statusCommand(flags));
-
-  addApiFlag(auth.command("logout"))
-    .description("end the login, and remove it from this machine")
-    .action(async (flags) => (await import("./credentials.js")).logoutCommand(flags));
+  addStatus(auth.command("status").description("the same as `arbor status`"));
+  addLogout(auth.command("logout").description("the same as `arbor logout`"));
 
   addApiFlag(auth.command("configure-docker"))
     .description("make docker use the login at a registry")

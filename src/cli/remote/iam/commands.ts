@@ -1,218 +1,50 @@
-// `arbor iam`: a command for each verb of each resource, with flags for the fields of its request. The help of these
-// flags comes from the comments of the protos, which are read when it is printed.
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
-import { type Argument, type Command, Help, type Option } from "commander";
-import { type Comments, parseComments } from "../../../codec/proto-comments.js";
-import { addTestClaims } from "../access/test-claims-command.js";
-import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
-import { setMethods } from "../methods.js";
-import {
-  createFieldArguments,
-  createFieldFlags,
-  FieldArgument,
-  FieldFlag,
-  type FlagScope,
-  isRepeated,
-} from "./field-flags.js";
-import { listFilters } from "./filters.js";
-import { addConvertGithub } from "./presets/convert-github-command.js";
-import { addPresetFlags, choosePreset } from "./presets/presets.js";
-import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
-import { iamResources } from "./resources.js";
-import { addRevokeTokens } from "./revoke-tokens-command.js";
-import { addSetEnd } from "./set-binding-end-command.js";
-import { addConditions, addGuard } from "./trust-commands.js";
+// `arbor iam`.
+import type { Command } from "commander";
+import { addLazyCommand } from "../../lazy-command.js";
+import { kinds } from "../kinds.js";
+import { createColumn } from "./columns.js";
+import { addResources, kindRow, type ResourceRow } from "./resource-rows.js";
 
-// The same path from `src` and from `dist`.
-const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
-/** What `create` calls with the flags of a preset. */
-const CREATE_TRUSTING = "arbor.trust.v1.TrustService/CreateIdentity";
-/** The largest number of choices in the help. */
-const MAX_CHOICES = 20;
+const more: Readonly<Record<string, ResourceRow["loadMore"]>> = {
+  identity: async () => (await import("./identity-commands.js")).addIdentityCommands,
+  "role binding": async () => (await import("./set-binding-end-command.js")).addSetEnd,
+};
 
-let comments: Comments | undefined;
-
-/** Adds `iam` and its commands. */
-export function addIamCommands(arbor: Command): void {
-  const iam = arbor.command("iam").description("manage groups, identities, roles and related resources");
-  addResourceCommands(iam, iamResources);
-  const identities = iam.commands.find((command) => command.name() === "identities");
-  if (identities === undefined) return;
-  addTestClaims(identities);
-  addRevokeTokens(identities);
-  addConvertGithub(identities);
-  addConditions(identities);
-  addGuard(iam);
-  const roleBindings = iam.commands.find((command) => command.name() === "role-bindings");
-  if (roleBindings !== undefined) addSetEnd(roleBindings);
-}
-
-/** Adds a command for each resource, with a subcommand for each of its methods. */
-export function addResourceCommands(parent: Command, resources: readonly ResourceCommand[]): void {
-  for (const resource of resources) {
-    addMethods(parent.command(resource.name).description(`manage ${formatPlural(resource)}`), resource);
-  }
-}
-
-/** Adds a subcommand for each method of a resource. */
-export function addMethods(command: Command, resource: ResourceCommand): void {
-  command.configureHelp({ optionDescription: describeOption, argumentDescription: describeArgument });
-  for (const verb of ["list", "get", "create", "update", "delete"] as const) {
-    const method = resource.methods[verb];
-    if (method === undefined) continue;
-    const called = verb === "create" && resource.hasPresets ? [method, CREATE_TRUSTING] : [method];
-    setMethods(add[verb](command, resource, method), ...called);
-  }
-  for (const action of resource.actions ?? []) setMethods(addAction(command, action), action.method);
-}
-
-type AddCommand = (parent: Command, resource: ResourceCommand, method: DescMethodUnary) => Command;
-
-const add: Readonly<Record<Verb, AddCommand>> = {
-  list(parent, resource, method) {
-    const command = addFilterFlag(addFieldFlags(parent.command("list"), method, {}), listFilterNames(method))
-      .description(`list ${formatPlural(resource)}`)
-      .addOption(createColumnsOption());
-    return addCommonFlags(addPageFlags(command)).action(async (given) =>
-      (await import("./run.js")).runList(resource, method, fieldFlagsOf(command), given),
-    );
-  },
-  get(parent, resource, method) {
-    return addCommonFlags(parent.command("get <uid>").description(`print one ${resource.singular}`)).action(
-      async (uid, given) => (await import("./run.js")).runGet(resource, method, uid, given),
-    );
-  },
-  create(parent, resource, method) {
-    const command = parent.command(resource.createAlias ?? "create").description(`create one ${resource.singular}`);
-    if (resource.createAlias !== undefined) command.alias("create");
-    const field = findResourceField(resource, method);
-    addFieldFlags(command, method, { resource: field, writing: true });
-    if (field !== undefined) addFileFlag(command);
-    if (resource.hasPresets) addPresetFlags(command);
-    if (resource.mayEnd) {
-      command.option("--expires <time>", "when it ends: a time such as 2026-01-31T12:00:00Z, or a duration such as 8h");
-    }
-    return addCommonFlags(command).action(async (given) => {
-      const chosen = choosePreset(command, given);
-      const flags = fieldFlagsOf(command);
-      if (chosen !== undefined) {
-        const { createFromPreset } = await import("./presets/create.js");
-        return createFromPreset(resource, chosen, flags, given);
-      }
-      return (await import("./run.js")).runCreate(resource, method, flags, given);
-    });
-  },
-  update(parent, resource, method) {
-    const command = parent
-      .command("update <uid>")
-      .description(`change one ${resource.singular}: only the fields of the given flags`);
-    addFieldFlags(command, method, { resource: findResourceField(resource, method), writing: true, updating: true });
-    return addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
-      (await import("./run.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
-    );
-  },
-  delete(parent, resource, method) {
-    const { singular, deletionNote = "" } = resource;
-    const command = parent
-      .command("delete <uid>")
-      .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
-    return addCommonFlags(addConfirmation(command)).action(async (uid, given) =>
-      (await import("./run.js")).runDelete(resource, method, uid, given),
-    );
+const terms: ResourceRow = {
+  name: "terms",
+  singular: "acceptance of terms",
+  load: async () => {
+    const { method } = (await import("#gen/chainguard/platform/iam/v2beta1/terms_pb.js")).TermsService;
+    return {
+      methods: { list: method.listTermsAcceptances, create: method.acceptTerms },
+      createAlias: "accept",
+      columns: [
+        createColumn("DOCUMENT", "docId"),
+        createColumn("ORGANISATION", "orgUid"),
+        createColumn("ACCEPTED BY", "acceptedBy"),
+        createColumn("ACCEPTED", "createTime"),
+      ],
+    };
   },
 };
 
-function addAction(parent: Command, action: ActionCommand): Command {
-  const { name, method, description, destructive, columns } = action;
-  const args = createFieldArguments(method.input, action.args);
-  const command = parent.command(name).description(description);
-  for (const arg of args) command.addArgument(arg);
-  const resource = findField(method.input, action.resource);
-  addFieldFlags(command, method, {
-    resource,
-    writing: true,
-    fromFile: resource === undefined,
-    args: args.map(({ field }) => field),
+/** The resources in the order of the help. */
+export const iamResources: readonly ResourceRow[] = [
+  ...kinds
+    .filter(({ command }) => command.startsWith("iam "))
+    .map(({ kind }) => {
+      const loadMore = more[kind];
+      return kindRow(kind, loadMore && { loadMore });
+    }),
+  terms,
+];
+
+/** Fills `iam`. */
+export function addIamCommands(iam: Command): void {
+  addResources(iam, iamResources);
+  addLazyCommand(iam, {
+    name: "guard",
+    description: "manage which issuers the identities of an organisation may trust",
+    load: async () => (await import("./trust-commands.js")).addGuard,
   });
-  const isPaged = columns !== undefined && method.input.fields.some(({ name: field }) => field === "page_token");
-  if (isPaged) addPageFlags(command);
-  else if (method.input.fields.length > args.length) {
-    addFileFlag(command, resource === undefined ? "request" : "resource");
-  }
-  if (columns !== undefined) command.addOption(createColumnsOption());
-  if (destructive) addConfirmation(command);
-  return addCommonFlags(command).action(async (...given) => {
-    const values = given.slice(0, args.length) as string[];
-    const flags = { args, values, flags: fieldFlagsOf(command), resource };
-    await (await import("./run.js")).runAction(action, flags, given[args.length]);
-  });
-}
-
-function listFilterNames({ input }: DescMethodUnary): string[] {
-  return listFilters(createFieldFlags(input, {})).map((flag) => flag.name());
-}
-
-function findField(message: DescMessage, name: string | undefined): DescField | undefined {
-  const field = message.fields.find((one) => one.name === name);
-  if (name !== undefined && field === undefined) throw new TypeError(`${message} has no ${name}`);
-  return field;
-}
-
-function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: FlagScope): Command {
-  for (const flag of createFieldFlags(input, scope)) {
-    command.addOption(flag);
-    if (flag.former !== undefined) command.addOption(new FormerFlag(flag.former, flag));
-  }
-  return command;
-}
-
-function addPageFlags(command: Command): Command {
-  return command
-    .option("--page-all", "print all pages from here on as they arrive")
-    .option("--progress", "show progress on standard error, even if that is not a terminal");
-}
-
-function addFileFlag(command: Command, what = "resource"): Command {
-  return command.option(
-    "-f, --file <file>",
-    `JSON or YAML of the ${what}, or - for standard input; flags take precedence`,
-  );
-}
-
-function fieldFlagsOf(command: Command): FieldFlag[] {
-  return command.options.filter((option) => option instanceof FieldFlag);
-}
-
-function formatPlural({ singular }: ResourceCommand): string {
-  const [head = "", ...rest] = singular.split(" of ");
-  return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
-}
-
-function describeArgument(argument: Argument): string {
-  if (!(argument instanceof FieldArgument)) return new Help().argumentDescription(argument);
-  const { field, argChoices = [] } = argument;
-  return [describeField(field), ...describeChoices(argChoices)].join(" ");
-}
-
-function describeField({ parent, name }: DescField): string {
-  comments ??= parseComments(readFileSync(IMAGE));
-  return comments(`${parent.typeName}.${name}`).replace(/\s+/g, " ");
-}
-
-function describeChoices(names: readonly string[]): string[] {
-  return names.length > 0 && names.length <= MAX_CHOICES ? [`One of: ${names.join(", ")}.`] : [];
-}
-
-/** Describes an option. The description of a field is the comment of the proto, with the possible values. */
-export function describeOption(option: Option): string {
-  if (!(option instanceof FieldFlag)) return new Help().optionDescription(option);
-  if (option.negate) return `the opposite of ${option.long?.replace("--no-", "--")}`;
-  const { field, argChoices = [] } = option;
-  const sentences = [describeField(field)];
-  if (option.fromFile) sentences.push("The name of a file that holds it, or - for standard input.");
-  if (isRepeated(field)) sentences.push("Can be given more than once.");
-  sentences.push(...describeChoices(argChoices));
-  return sentences.filter((part) => part !== "").join(" ");
 }

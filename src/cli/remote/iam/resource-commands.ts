@@ -106,3 +106,9 @@ export function findResourceField({ methods }: ResourceCommand, { input }: DescM
   const resource = list === undefined ? get?.output : getRowsField(list).message;
   return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === resource);
 }
+
+/** Formats the words for several of a resource, such as `events of an advisory`. */
+export function formatPlural(singular: string): string {
+  const [head = "", ...rest] = singular.split(" of ");
+  return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
+}

@@ -30,9 +30,8 @@ export function addConditions(identities: Command): void {
   ).action(async (uid, flags) => (await import("./trust.js")).clearConditions(uid, flags));
 }
 
-/** Adds `guard` to `iam`. */
-export function addGuard(iam: Command): void {
-  const guard = iam.command("guard").description("manage which issuers the identities of an organisation may trust");
+/** Fills `guard`. */
+export function addGuard(guard: Command): void {
   const group = "uid or name of the root group";
   addCommonFlags(
     setMethods(guard.command("get"), `${SERVICE}/GetIssuerGuard`)

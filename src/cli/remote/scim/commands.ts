@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { ScimService } from "#gen/arbor/scim/v1/scim_pb.js";
 import { addCommonFlags, addConfirmation } from "../flags.js";
 import { createColumn } from "../iam/columns.js";
-import { addMethods } from "../iam/commands.js";
+import { addMethods } from "../iam/methods.js";
 import { loadCommands, type ResourceCommand } from "../iam/resource-commands.js";
 import { setMethods } from "../methods.js";
 
@@ -39,9 +39,8 @@ const directories: ResourceCommand = {
   ],
 };
 
-/** Adds `scim` and its commands. */
-export function addScimCommands(arbor: Command): void {
-  const scim = arbor.command("scim").description("manage the directory that sends people to an identity provider");
+/** Fills `scim`. */
+export function addScimCommands(scim: Command): void {
   addCommonFlags(
     setMethods(scim.command("status"), "arbor.scim.v1.ScimService/GetScimStatus")
       .description("print the state of the directory, and of whom something needs attention")

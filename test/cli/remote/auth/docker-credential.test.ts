@@ -75,7 +75,7 @@ describe("the credential helper", () => {
   });
 
   it("takes the actions that its help names", async () => {
-    const arbor = await createProgram("auth");
+    const arbor = await createProgram();
     const auth = arbor.commands.find((command) => command.name() === "auth");
     const helper = auth?.commands.find((command) => command.name() === "docker-credential");
     assert.deepEqual(helper?.registeredArguments[0]?.argChoices, HELPER_ACTIONS);

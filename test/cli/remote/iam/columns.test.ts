@@ -6,8 +6,9 @@ import type { ListColumn } from "../../../../src/cli/output/format.js";
 import { advisoryResources } from "../../../../src/cli/remote/advisories/commands.js";
 import { eventResources } from "../../../../src/cli/remote/events/commands.js";
 import { createColumn, selectColumns } from "../../../../src/cli/remote/iam/columns.js";
+import { iamResources } from "../../../../src/cli/remote/iam/commands.js";
 import { getRowsField } from "../../../../src/cli/remote/iam/resource-commands.js";
-import { iamResources } from "../../../../src/cli/remote/iam/resources.js";
+import { loadResource } from "../../../../src/cli/remote/iam/resource-rows.js";
 import { registryResources } from "../../../../src/cli/remote/registry/commands.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 
@@ -40,8 +41,9 @@ function findUnknownPath(message: DescMessage, path: string): string | undefined
 }
 
 describe("the columns of lists", () => {
-  it("are fields of their rows", () => {
-    const resources = [...iamResources, ...registryResources, ...advisoryResources, ...eventResources];
+  it("are fields of their rows", async () => {
+    const rows = [...iamResources, ...registryResources, ...eventResources];
+    const resources = [...(await Promise.all(rows.map(loadResource))), ...advisoryResources];
     const views: { method: DescMethodUnary; columns: readonly ListColumn[] }[] = resources.flatMap((resource) => {
       const { methods, columns, actions = [] } = resource;
       const lists = methods.list && columns ? [{ method: methods.list, columns }] : [];
@@ -52,7 +54,7 @@ describe("the columns of lists", () => {
       columns.filter(({ path }) => path !== undefined && findUnknownPath(getRowsField(method).message, path)),
     );
     assert.deepEqual(wrong, []);
-    const { methods } = registryResources[0] ?? assert.fail();
+    const { methods } = await loadResource(registryResources[0] ?? assert.fail());
     const row = getRowsField(methods.list ?? assert.fail()).message;
     assert.equal(findUnknownPath(row, "sync_config.source"), undefined);
     assert.equal(findUnknownPath(row, "syncConfig.source"), "syncConfig.source");
@@ -83,7 +85,8 @@ describe("the columns of lists", () => {
     assert.ok(header.includes("UPDATE TIME"), header.join());
     assert.equal(new Set(header).size, header.length);
     assert.equal(rows.length, 2);
-    const row = getRowsField(iamResources[0]?.methods.list ?? assert.fail()).message;
+    const { methods } = await loadResource(iamResources[0] ?? assert.fail());
+    const row = getRowsField(methods.list ?? assert.fail()).message;
     const own = [createColumn("NAME", "name")];
     assert.ok(selectColumns(row, own, { output: "wide" }).length > selectColumns(row, own, { output: "table" }).length);
   });

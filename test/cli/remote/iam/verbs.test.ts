@@ -1,7 +1,7 @@
 // Every verb of every resource, against what REST responses.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { iamResources } from "../../../../src/cli/remote/iam/resources.js";
+import { iamResources } from "../../../../src/cli/remote/iam/commands.js";
 import { builtinRoleUid } from "../../../../src/kernel/ids.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 

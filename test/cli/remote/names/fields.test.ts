@@ -30,6 +30,9 @@ const exempt: Readonly<Record<string, string>> = {
   "auth login --identity-provider": "the service itself takes the name of the organisation",
   "auth login --scope": "the service itself takes the name of a verified organisation",
   "auth configure-docker --identity": "as auth login --identity",
+  "login --identity": "as auth login --identity",
+  "login --identity-provider": "as auth login --identity-provider",
+  "login --scope": "as auth login --scope",
   "admin organisations list --page-token": "a position in a list, as the page before printed it",
   "admin identities list --page-token": "a position in a list, as the page before printed it",
   ...Object.fromEntries(
