@@ -1,5 +1,5 @@
 // The commands directly below `arbor`, in the order of the help.
-import type { FillCommand, LazyCommand } from "./lazy-command.js";
+import { addLazyCommand, type FillCommand, type LazyCommand } from "./lazy-command.js";
 
 const START = "Log in and look around:";
 const PEOPLE = "People and rights:";
@@ -7,13 +7,13 @@ const RESOURCES = "Resources:";
 const HOST = "The service, on its host:";
 const OTHERS = "Other commands:";
 
-/** The commands on the host, by the first word of their names, and how each is filled. */
-export type HostCommands = Readonly<Record<HostName, FillCommand>>;
+/** How the commands on the host are filled. Those of `audit` are over the network as well. */
+export type HostCommands = Readonly<Record<HostPath | "audit", FillCommand>>;
 
 /** Loads the commands on the host, or what stands for them. */
 export type LoadHost = () => Promise<HostCommands>;
 
-/** The commands that are on the host alone. */
+/** The commands that are on the host alone, with what the help says of them. */
 const hostDescriptions = {
   serve: "run the service",
   bootstrap: "create an organisation and its owner",
@@ -26,17 +26,20 @@ const hostDescriptions = {
   admin: "operate the installation: operator roles, quotas, keys, jobs",
 } as const;
 
-/** The commands with subcommands on the host and over the network. */
-const sharedNames = ["audit", "advisories", "registry", "demo"] as const;
+/** Those that stand among commands over the network. */
+const placedElsewhere = {
+  demo: "try the service out on this machine, with sample data",
+  "advisories import": "import OSV records, on the host",
+  "registry configure": "write the configuration and the certificates for the registry, on the host",
+  "registry sync": "update repos and tags from the registry, on the host",
+  "registry move": "copy images of verified organisations from their uids to their names, on the host",
+} as const;
 
-/** The first word of a command on the host. */
-export type HostName = keyof typeof hostDescriptions | (typeof sharedNames)[number];
+/** The name of a command on the host. */
+export type HostPath = keyof typeof hostDescriptions | keyof typeof placedElsewhere;
 
-/** The commands on the host, without those of `audit`, which are over the network as well. */
-export const hostCommands: readonly string[] = [
-  ...Object.keys(hostDescriptions),
-  ...["demo", "advisories import", "registry configure", "registry sync", "registry move"],
-];
+/** The commands on the host, without those of `audit`. */
+export const hostCommands = [...Object.keys(hostDescriptions), ...Object.keys(placedElsewhere)] as readonly HostPath[];
 
 /**
  * Lists the commands.
@@ -45,14 +48,19 @@ export const hostCommands: readonly string[] = [
  * @param isHostHidden whether the help leaves those on the host out
  */
 export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): LazyCommand[] {
-  const onHost = (name: HostName) => async () => (await loadHost())[name];
-  const host = (name: keyof typeof hostDescriptions): LazyCommand => ({
-    name,
-    description: hostDescriptions[name],
-    group: HOST,
-    hidden: isHostHidden,
-    load: onHost(name),
+  const onHost = (path: HostPath | "audit") => async () => (await loadHost())[path];
+  const host = (path: HostPath, description: string, name = path as string): LazyCommand => ({
+    ...{ name, description, hidden: isHostHidden, load: onHost(path) },
   });
+  // Their flags are those of settings, which take longer to load than the commands beside them.
+  const withHost = (fill: FillCommand, ...paths: readonly (keyof typeof placedElsewhere)[]): FillCommand => {
+    return (command) => {
+      for (const path of paths) {
+        addLazyCommand(command, host(path, placedElsewhere[path], path.slice(path.indexOf(" ") + 1)));
+      }
+      fill(command);
+    };
+  };
   const row = (group: string, name: string, description: string, load: LazyCommand["load"]): LazyCommand => ({
     ...{ group, name, description, load },
   });
@@ -72,10 +80,7 @@ export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): Lazy
       async () => (await people()).addWhoami,
     ),
     row(START, "docs", "open the documentation of the service", async () => (await service()).addDocs),
-    {
-      ...row(START, "demo", "try the service out on this machine, with sample data", onHost("demo")),
-      hidden: isHostHidden,
-    },
+    { ...host("demo", placedElsewhere.demo), group: START },
 
     row(PEOPLE, "members", "who holds roles in a group", async () => (await people()).addMembers),
     row(PEOPLE, "can", "print whether an identity may do something", async () => (await access()).addCan),
@@ -94,10 +99,15 @@ export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): Lazy
       async () => (await import("./remote/iam/commands.js")).addIamCommands,
     ),
     row(RESOURCES, "registry", "a container registry that trusts this service; its repos and tags", async () =>
-      fillBoth(await onHost("registry")(), (await import("./remote/registry/commands.js")).addRegistryCommands),
+      withHost(
+        (await import("./remote/registry/commands.js")).addRegistryCommands,
+        "registry configure",
+        "registry sync",
+        "registry move",
+      ),
     ),
     row(RESOURCES, "advisories", "advisories about vulnerabilities", async () =>
-      fillBoth(await onHost("advisories")(), (await import("./remote/advisories/commands.js")).addAdvisoriesCommands),
+      withHost((await import("./remote/advisories/commands.js")).addAdvisoriesCommands, "advisories import"),
     ),
     row(
       RESOURCES,
@@ -115,7 +125,7 @@ export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): Lazy
       fillBoth(await onHost("audit")(), (await import("./remote/audit/api-commands.js")).addAuditApiCommands),
     ),
 
-    ...(Object.keys(hostDescriptions) as (keyof typeof hostDescriptions)[]).map(host),
+    ...Object.entries(hostDescriptions).map(([path, text]) => ({ ...host(path as HostPath, text), group: HOST })),
 
     row(
       OTHERS,

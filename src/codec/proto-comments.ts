@@ -42,6 +42,35 @@ export function* readComments(image: Uint8Array): Generator<void, Comments> {
   return (fullName) => found.get(fullName) ?? "";
 }
 
+/**
+ * Reads the comments of one file of an image.
+ *
+ * @param name the name of the file, such as `chainguard/platform/iam/v2/groups.proto`; without one of that name there are none
+ */
+export function readFileComments(image: Uint8Array, name: string): Comments {
+  const found = new Map<string, string>();
+  const reader = new BinaryReader(image);
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field !== FileDescriptorSetSchema.field.file.number) reader.skip(type, field);
+    else {
+      const bytes = reader.bytes();
+      if (readFileName(bytes) === name) collect(fromBinary(FileDescriptorProtoSchema, bytes), found);
+    }
+  }
+  return (fullName) => found.get(fullName) ?? "";
+}
+
+function readFileName(file: Uint8Array): string | undefined {
+  const reader = new BinaryReader(file);
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag();
+    if (field === FileDescriptorProtoSchema.field.name.number) return reader.string();
+    reader.skip(type, field);
+  }
+  return undefined;
+}
+
 /** Reads the comments of an image at once; see {@link readComments}. */
 export function parseComments(image: Uint8Array): Comments {
   return runSync(readComments(image));

@@ -57,8 +57,10 @@ export const hostCommands: HostCommands = {
   ...{ serve: addServe, bootstrap: addBootstrap, config: addConfigCommands, migrate: addMigrate, check: addCheck },
   ...{ copy: addCopy, backup: addBackup, restore: addRestore, admin: addAdmin, demo: addDemo },
   audit: (audit) => addAuditCommands(audit, auditOnHost),
-  advisories: addAdvisoriesImport,
-  registry: addRegistryCommands,
+  "advisories import": addAdvisoriesImport,
+  "registry configure": addRegistryConfigure,
+  "registry sync": addRegistrySync,
+  "registry move": addRegistryMove,
 };
 
 function addServe(serve: Command): void {
@@ -209,8 +211,8 @@ function addAdmin(admin: Command): void {
   ).action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
 }
 
-function addAdvisoriesImport(advisories: Command): void {
-  addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
+function addAdvisoriesImport(importing: Command): void {
+  addSettings(importing.argument("<paths...>", "files and directories of OSV records"), hostSettings)
     .requiredOption("--group <uid-or-name>", "the group that the advisories belong to")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (paths, options) =>
@@ -218,28 +220,24 @@ function addAdvisoriesImport(advisories: Command): void {
     );
 }
 
-function addRegistryCommands(registry: Command): void {
-  addSettings(
-    registry.command("configure").description("write the configuration and the certificates for the registry"),
-    [...hostSettings, "registryService", "registrySecretFile"],
-  )
+function addRegistryConfigure(configure: Command): void {
+  addSettings(configure, [...hostSettings, "registryService", "registrySecretFile"])
     .requiredOption("--out <directory>", "where to write it")
     .option("--mounted-at <path>", "path of that directory for the registry; the same path unless set")
     .action(async (options) =>
       (await import("./registry/configure.js")).configureCommand(readSettings(options), options),
     );
-  addSettings(registry.command("sync").description("update repos and tags from the registry"), [
-    ...hostSettings,
-    "registryUrl",
-    "registryService",
-  ])
+}
+
+function addRegistrySync(sync: Command): void {
+  addSettings(sync, [...hostSettings, "registryUrl", "registryService"])
     .option("--allow-mass-removal", "remove tags even if more than half of all tags would be removed")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/content.js")).syncCommand(readSettings(options), options));
-  const move = addSettings(
-    registry.command("move").description("copy images of verified organisations from their uids to their names"),
-    [...hostSettings, "registryUrl", "registryService"],
-  );
+}
+
+function addRegistryMove(move: Command): void {
+  addSettings(move, [...hostSettings, "registryUrl", "registryService"]);
   addConfirmation(move, ({ deleteOld }) => deleteOld === true)
     .option("--delete-old", "then delete the images under the uids, after a confirmation")
     .option("--skip-broken", "continue although some images cannot be copied, because the registry lacks parts of them")

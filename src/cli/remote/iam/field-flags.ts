@@ -4,11 +4,6 @@
 import { type DescEnum, type DescEnumValue, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { Argument, Option } from "commander";
 import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
-import { RepoReadmeSchema } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { AdvisoryEventSchema, AdvisorySchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly } from "../../../codec/field-behavior.js";
 import { findWellKnownName, hasBehavior, isRequired, readOption } from "../../../codec/fields.js";
@@ -73,25 +68,26 @@ const plainNames: Readonly<Record<string, string>> = {
 // Prefixes of the fields of messages that differ from the name of the message.
 const prefixes: Readonly<Record<string, string>> = { uidp: "", claim_match: "", aws_identity: "aws" };
 
-const fileFields: ReadonlySet<DescField> = new Set([
-  IdentityProvider_OIDCSchema.field.clientSecret,
-  Identity_StaticKeysSchema.field.issuerKeys,
-  RepoReadmeSchema.field.content,
+const PLATFORM = "chainguard.platform";
+const ADVISORY = `${PLATFORM}.vulnerabilities.v1.Advisory`;
+
+// Fields are named, because loading the descriptors of all of them takes longer than most commands do.
+/** The full names of the fields whose flags name a file. */
+export const fileFields: ReadonlySet<string> = new Set([
+  `${PLATFORM}.iam.v2beta1.IdentityProvider.OIDC.client_secret`,
+  `${PLATFORM}.iam.v2beta1.Identity.StaticKeys.issuer_keys`,
+  `${PLATFORM}.registry.v2beta1.RepoReadme.content`,
 ]);
 
-// Version 1 says this in comments only, which are not read to create flags.
-const setByService: ReadonlySet<DescField> = new Set([
-  ...pickFields(AdvisorySchema, "id", "createdAt", "updatedAt", "deletedAt", "advisoryId", "author"),
-  ...pickFields(AdvisoryEventSchema, "id", "author", "reviewer"),
-  TagSchema.field.lastUpdated,
+/** The full names of fields of which version 1 says in comments alone, which are not read to create flags, that the service sets them. */
+export const setByService: ReadonlySet<string> = new Set([
+  ...["id", "created_at", "updated_at", "deleted_at", "advisory_id", "author"].map((name) => `${ADVISORY}.${name}`),
+  ...["id", "author", "reviewer"].map((name) => `${ADVISORY}Event.${name}`),
+  `${PLATFORM}.registry.Tag.last_updated`,
 ]);
 
-function pickFields({ field }: DescMessage, ...names: readonly string[]): DescField[] {
-  return names.map((name) => {
-    const found = field[name];
-    if (found === undefined) throw new TypeError(`there is no field ${name}`);
-    return found;
-  });
+function fullNameOf({ parent, name }: DescField): string {
+  return `${parent.typeName}.${name}`;
 }
 
 /** The properties of a request that determine its flags. */
@@ -114,7 +110,7 @@ export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldF
     message.fields.flatMap((field) => {
       if (
         isOutputOnly(field) ||
-        setByService.has(field) ||
+        setByService.has(fullNameOf(field)) ||
         (scope.updating && isImmutable(field)) ||
         scope.args?.includes(field)
       )
@@ -139,7 +135,7 @@ function createFlags(
     const on = new FieldFlag(`--${name}`, path);
     return writing ? [on, new FieldFlag(`--no-${name}`, path)] : [on];
   }
-  const fromFile = fileFields.has(field);
+  const fromFile = fileFields.has(fullNameOf(field));
   const value = `<${placeholderOf(field)}>`;
   const former = name === fieldName ? undefined : `--${fieldName} ${value}`;
   const flag = new FieldFlag(fromFile ? `--${name}-file <file>` : `--${name} ${value}`, path, { fromFile, former });

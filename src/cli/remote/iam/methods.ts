@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
 import { type Argument, type Command, Help, type Option } from "commander";
-import { type Comments, parseComments } from "../../../codec/proto-comments.js";
+import { type Comments, readFileComments } from "../../../codec/proto-comments.js";
 import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
 import { setMethods } from "../methods.js";
 import {
@@ -32,7 +32,8 @@ const CREATE_TRUSTING = "arbor.trust.v1.TrustService/CreateIdentity";
 /** The largest number of choices in the help. */
 const MAX_CHOICES = 20;
 
-let comments: Comments | undefined;
+/** The comments of files of protos, by their names. The help of a command needs one or two of them. */
+const comments = new Map<string, Comments>();
 
 /** Adds a subcommand for each method of a resource. */
 export function addMethods(command: Command, resource: ResourceCommand): void {
@@ -170,8 +171,10 @@ function describeArgument(argument: Argument): string {
 }
 
 function describeField({ parent, name }: DescField): string {
-  comments ??= parseComments(readFileSync(IMAGE));
-  return comments(`${parent.typeName}.${name}`).replace(/\s+/g, " ");
+  const file = parent.file.proto.name;
+  const found = comments.get(file) ?? readFileComments(readFileSync(IMAGE), file);
+  comments.set(file, found);
+  return found(`${parent.typeName}.${name}`).replace(/\s+/g, " ");
 }
 
 function describeChoices(names: readonly string[]): string[] {

@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { create, type DescField, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { create, createFileRegistry, type DescField, fromBinary, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { AccountAssociationSchema } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { AdvisorySchema } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { createProgram } from "../../../../src/cli/program.js";
-import { FieldFlag } from "../../../../src/cli/remote/iam/field-flags.js";
+import { FieldFlag, fileFields, setByService } from "../../../../src/cli/remote/iam/field-flags.js";
 import { describeOption } from "../../../../src/cli/remote/iam/methods.js";
 import { toDetailRows } from "../../../../src/cli/remote/iam/run.js";
 import { isDocumentedUnused } from "../../../../src/codec/field-behavior.js";
@@ -52,6 +53,21 @@ describe("the help", () => {
   ] as const) {
     it(`${path} ${flag}`, () => assert.match(helpOf(path, flag), description));
   }
+
+  it("knows fields by names that there are", () => {
+    const image = createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync("gen/api.binpb")));
+    const isField = (fullName: string) => {
+      const at = fullName.lastIndexOf(".");
+      return (
+        image.getMessage(fullName.slice(0, at))?.fields.some(({ name }) => name === fullName.slice(at + 1)) ?? false
+      );
+    };
+    assert.deepEqual(
+      [...fileFields, ...setByService].filter((name) => !isField(name)),
+      [],
+    );
+    assert.equal(isField("chainguard.platform.registry.Tag.nothing"), false);
+  });
 
   it("has an argument or a flag only for fields that callers set, in both versions", () => {
     const comments = parseComments(readFileSync("gen/api.binpb"));
