@@ -96,7 +96,7 @@ class ArborCommand extends Command {
 }
 
 /** The commands that read no variable. docker runs its helper in whatever environment it has. */
-const withoutVariables = ["help", "completion", "config schema", "auth docker-credential"];
+const withoutVariables = ["help", "completion", "complete-names", "config schema", "auth docker-credential"];
 
 /**
  * Rejects variables that begin with `ARBOR_` and set nothing. Commands that resolve the settings report them with all else

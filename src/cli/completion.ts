@@ -1,6 +1,7 @@
 // `arbor completion`: scripts that complete commands, options and the values of options. A script contains all
-// commands, so that no completion starts a process.
+// commands, so that only the completion of names, which the service is asked for, starts a process.
 import { Argument, type Command, type Option } from "commander";
+import type { CompletedKind } from "./remote/names/complete.js";
 
 /** A command in a script. */
 interface CommandNode {
@@ -10,6 +11,8 @@ interface CommandNode {
   readonly options: readonly (Word & { readonly names: readonly string[]; readonly value: Value | undefined })[];
   /** The choices of its first argument. */
   readonly choices: readonly string[];
+  /** The kind of resource that its first argument names. */
+  readonly names: CompletedKind | undefined;
 }
 
 interface Word {
@@ -17,8 +20,11 @@ interface Word {
   readonly help: string;
 }
 
-/** The value of an option: a file, one of some words, or, if there are none, any text. */
-type Value = "file" | readonly string[];
+/** The value of an option: a file, the name of a resource, one of some words, or, if there are none, any text. */
+type Value = "file" | readonly string[] | { readonly kind: CompletedKind };
+
+/** Finds the kind of resource whose names a flag or an argument takes. */
+type FindKind = (command: Command, parameter: Option | Argument) => CompletedKind | undefined;
 
 const shells = { bash: renderBash, zsh: renderZsh, fish: renderFish };
 
@@ -27,21 +33,23 @@ export function addCompletion(completion: Command): void {
   completion
     .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(shells)))
     .action(async (shell: keyof typeof shells) => {
-      const [{ withStdout }, { fillAll }] = await Promise.all([
+      const [{ withStdout }, { fillAll }, { findNamedKind }] = await Promise.all([
         import("./output/terminal.js"),
         import("./lazy-command.js"),
+        import("./remote/names/parameter-kinds.js"),
       ]);
       const arbor = completion.parent ?? completion;
       await fillAll(arbor);
-      await withStdout(({ write }) => write(formatCompletion(arbor, shell)));
+      await withStdout(({ write }) => write(formatCompletion(arbor, shell, findNamedKind)));
     });
 }
 
-export function formatCompletion(arbor: Command, shell: keyof typeof shells): string {
-  return shells[shell](collectNodes(arbor, ""));
+export function formatCompletion(arbor: Command, shell: keyof typeof shells, findKind: FindKind): string {
+  return shells[shell](collectNodes(arbor, "", findKind));
 }
 
-function collectNodes(command: Command, path: string): CommandNode[] {
+function collectNodes(command: Command, path: string, findKind: FindKind): CommandNode[] {
+  const [argument] = command.registeredArguments;
   const help = command.createHelp();
   const subcommands = help.visibleCommands(command);
   const node: CommandNode = {
@@ -53,17 +61,19 @@ function collectNodes(command: Command, path: string): CommandNode[] {
       name: option.long ?? option.flags,
       names: [option.short, option.long].filter((name) => name !== undefined),
       help: getFirstSentence(help.optionDescription(option)),
-      value: parseValue(option),
+      value: parseValue(option, findKind(command, option)),
     })),
-    choices: command.registeredArguments[0]?.argChoices ?? [],
+    choices: argument?.argChoices ?? [],
+    names: argument && findKind(command, argument),
   };
   const descendants = subcommands.flatMap((sub) =>
-    [sub.name(), ...sub.aliases()].flatMap((name) => collectNodes(sub, `${path} ${name}`.trim())),
+    [sub.name(), ...sub.aliases()].flatMap((name) => collectNodes(sub, `${path} ${name}`.trim(), findKind)),
   );
   return [node, ...descendants];
 }
 
-function parseValue({ flags, argChoices }: Option): Value | undefined {
+function parseValue({ flags, argChoices }: Option, kind: CompletedKind | undefined): Value | undefined {
+  if (kind !== undefined) return { kind };
   const placeholder = /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1];
   if (placeholder === undefined) return undefined;
   if (/^(file|directory)$/.test(placeholder)) return "file";
@@ -105,18 +115,28 @@ function renderCommandCases(nodes: readonly CommandNode[]): string {
 }
 
 function renderBash(nodes: readonly CommandNode[]): string {
-  const words = nodes.map(({ path, commands, options, choices }) => {
+  const words = nodes.map(({ path, commands, options, choices, names: kind }) => {
     const all = [...commands.map(({ name }) => name), ...choices, ...options.flatMap(({ names }) => names)];
-    return `    (${quote(path)}) words=${quote(all.join(" "))} ;;`;
+    const names = kind === undefined ? "" : ` [[ $cur == -* ]] || _arbor_names ${quote(kind)};`;
+    return `    (${quote(path)}) words=${quote(all.join(" "))};${names} ;;`;
   });
-  const values = renderValueCases(nodes, (value) =>
-    value === "file" ? "_arbor_files" : `words=${quote(value.join(" "))}`,
-  );
+  const values = renderValueCases(nodes, (value) => {
+    if (value === "file") return "_arbor_files";
+    return "kind" in value ? `_arbor_names ${quote(value.kind)}` : `words=${quote(value.join(" "))}`;
+  });
   return `# bash completion for arbor: source <(arbor completion bash)
 _arbor_files() {
   local IFS=$'\\n'
   compopt -o filenames 2>/dev/null
   COMPREPLY=($(compgen -f -- "$cur"))
+}
+# Names are quoted, and given to nothing that would expand them.
+_arbor_names() {
+  local name
+  while IFS= read -r name; do
+    COMPREPLY+=("$(printf %q "$name")")
+    [[ $name == */ ]] && compopt -o nospace 2>/dev/null
+  done < <(arbor complete-names "$1" -- "$cur" 2>/dev/null)
 }
 _arbor() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" option="\${COMP_WORDS[COMP_CWORD-1]}" at="" words="" i
@@ -138,7 +158,7 @@ ${values}
 ${words.join("\n")}
     esac ;;
   esac
-  [[ $words ]] && COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  [[ $words ]] && COMPREPLY+=($(compgen -W "$words" -- "$cur"))
 }
 complete -o nosort -F _arbor arbor 2>/dev/null || complete -F _arbor arbor
 `;
@@ -146,15 +166,25 @@ complete -o nosort -F _arbor arbor 2>/dev/null || complete -F _arbor arbor
 
 function renderZsh(nodes: readonly CommandNode[]): string {
   const describeWord = ({ name, help }: Word) => quote(`${name.replaceAll(":", "\\:")}:${help}`);
-  const words = nodes.map(({ path, commands, options, choices }) => {
+  const words = nodes.map(({ path, commands, options, choices, names: kind }) => {
     const all = [...commands, ...choices.map((name) => ({ name, help: "" }))].map(describeWord);
-    return `    (${quote(path)}) names=(${all.join(" ")}) flags=(${options.map(describeWord).join(" ")}) ;;`;
+    const ask = kind === undefined ? "" : ` _arbor_names ${quote(kind)}`;
+    return `    (${quote(path)}) names=(${all.join(" ")}) flags=(${options.map(describeWord).join(" ")})${ask} ;;`;
   });
   const values = renderValueCases(nodes, (value) => {
-    return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoteWords(value)}`;
+    if (value === "file") return "_files";
+    if ("kind" in value) return `_arbor_names ${quote(value.kind)}`;
+    return value.length === 0 ? "_message value" : `compadd -- ${quoteWords(value)}`;
   });
   return `#compdef arbor
 # zsh completion for arbor: put it as _arbor into a directory of $fpath, or source it after compinit
+_arbor_names() {
+  local -a found
+  found=("\${(@f)$(arbor complete-names "$1" -- "$PREFIX" 2>/dev/null)}")
+  found=(\${found:#})
+  compadd -S '' -- "\${(@M)found:#*/}"
+  compadd -- "\${(@)found:#*/}"
+}
 _arbor() {
   local at="" word
   local -a names flags
@@ -178,16 +208,21 @@ if [ "$funcstack[1]" = "_arbor" ]; then _arbor "$@"; else compdef _arbor arbor; 
 
 function renderFish(nodes: readonly CommandNode[]): string {
   const quoteFish = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
-  const lines = nodes.flatMap(({ path, commands, options, choices }) => {
+  const ask = (kind: CompletedKind) => `(arbor complete-names ${quoteFish(kind)} -- (commandline -ct) 2>/dev/null)`;
+  const renderFishValue = (value: Value | undefined) => {
+    if (value === undefined) return "";
+    if (value === "file") return " -r -F";
+    return ` -x -a ${quoteFish("kind" in value ? ask(value.kind) : value.join(" "))}`;
+  };
+  const lines = nodes.flatMap(({ path, commands, options, choices, names: kind }) => {
     const begin = `complete -c arbor -n ${quoteFish(`__arbor_at ${quoteFish(path)}`)}`;
     return [
       ...commands.map(({ name, help }) => `${begin} -a ${quoteFish(name)} -d ${quoteFish(help)}`),
       ...choices.map((name) => `${begin} -a ${quoteFish(name)}`),
+      ...(kind === undefined ? [] : [`${begin} -a ${quoteFish(ask(kind))}`]),
       ...options.map(({ names, help, value }) => {
         const spelled = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
-        const argument =
-          value === undefined ? "" : value === "file" ? " -r -F" : ` -x -a ${quoteFish(value.join(" "))}`;
-        return `${begin} ${spelled.join(" ")} -d ${quoteFish(help)}${argument}`;
+        return `${begin} ${spelled.join(" ")} -d ${quoteFish(help)}${renderFishValue(value)}`;
       }),
     ];
   });

@@ -145,6 +145,12 @@ export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): Lazy
       "print a script that completes commands and names in a shell",
       async () => (await import("./completion.js")).addCompletion,
     ),
+    {
+      name: "complete-names",
+      description: "print the names that a shell completes",
+      hidden: true,
+      load: async () => (await import("./complete-names.js")).addCompleteNames,
+    },
     row(
       OTHERS,
       "version",

@@ -1,6 +1,6 @@
 // The completion scripts, in the shells they are for where those are installed.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Command } from "commander";
@@ -100,6 +100,49 @@ describe("bash completes", { skip: !has("bash") && "bash is not installed" }, ()
   }
 });
 
+// What a shell would run in place of the program: names that a careless script would expand or split.
+const NAMED = "team a\nteam$(touch made)\nteam`touch made`\nteam;x\nteam'q\nteam/\n";
+
+describe("names", () => {
+  it("are asked for by bash, and quoted", { skip: !has("bash") && "bash is not installed" }, () => {
+    const script = `source "$1"; arbor() { printf '%s\\n' "$@" > asked; cat names; }
+      COMP_WORDS=(arbor iam groups list --children-of te); COMP_CWORD=5; _arbor; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    writeFileSync(join(directory, "names"), NAMED);
+    const args = ["--norc", "-c", script, "bash", join(directory, "arbor.bash")];
+    const { stdout, stderr } = spawnSync("bash", args, { cwd: directory, encoding: "utf8" });
+    assert.equal(stderr, "");
+    const quoted = ["team\\ a", "team\\$\\(touch\\ made\\)", "team\\`touch\\ made\\`", "team\\;x", "team\\'q", "team/"];
+    assert.deepEqual(stdout.trim().split("\n"), quoted);
+    assert.equal(readFileSync(join(directory, "asked"), "utf8"), "complete-names\ngroup\n--\nte\n");
+    assert.equal(existsSync(join(directory, "made")), false);
+  });
+
+  it("are asked for by fish", { skip: !has("fish") && "fish is not installed" }, () => {
+    writeFileSync(join(directory, "names"), NAMED);
+    const script = `function arbor; printf '%s\\n' $argv > asked; cat names; end
+      source ${join(directory, "arbor.fish")}; complete -C 'arbor iam roles get te'`;
+    const env = { ...process.env, HOME: directory };
+    const { stdout } = spawnSync("fish", ["--no-config", "-c", script], { cwd: directory, encoding: "utf8", env });
+    assert.deepEqual(stdout.trim().split("\n").sort(), NAMED.trim().split("\n").sort());
+    assert.equal(readFileSync(join(directory, "asked"), "utf8"), "complete-names\nrole\n--\nte\n");
+    assert.equal(existsSync(join(directory, "made")), false);
+  });
+
+  it("are asked for by zsh", { skip: !has("zsh") && "zsh is not installed" }, () => {
+    writeFileSync(join(directory, "names"), NAMED);
+    // compadd works within a completion alone, so what it is given is written down.
+    const script = `compdef() { : }; arbor() { printf '%s\\n' "$@" > asked; cat names }
+      compadd() { printf '%s\\n' "$@" >> added }; source ${join(directory, "arbor.zsh")}
+      words=(arbor can me ping.v2.PingService/Ping --group te); CURRENT=6; PREFIX=te; _arbor`;
+    const { stderr } = spawnSync("zsh", ["-f", "-c", script], { cwd: directory, encoding: "utf8" });
+    assert.equal(stderr, "");
+    const added = ["-S", "", "--", "team/", "--", ...NAMED.trim().split("\n").slice(0, -1)];
+    assert.deepEqual(readFileSync(join(directory, "added"), "utf8").trim().split("\n"), added);
+    assert.equal(readFileSync(join(directory, "asked"), "utf8"), "complete-names\ngroup\n--\nte\n");
+    assert.equal(existsSync(join(directory, "made")), false);
+  });
+});
+
 describe("a script", () => {
   for (const shell of ["bash", "zsh", "fish"] as const) {
     it(`is understood by ${shell}`, { skip: !has(shell) && `${shell} is not installed` }, () => {
@@ -157,7 +200,10 @@ describe("a script", () => {
     for (const shell of ["bash", "zsh", "fish"] as const) {
       if (!has(shell)) continue;
       const file = join(directory, `odd.${shell}`);
-      writeFileSync(file, formatCompletion(arbor, shell));
+      writeFileSync(
+        file,
+        formatCompletion(arbor, shell, () => undefined),
+      );
       const { status, stderr } = spawnSync(shell, ["-n", file], { encoding: "utf8" });
       assert.deepEqual([status, stderr], [0, ""], shell);
     }

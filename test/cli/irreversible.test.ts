@@ -25,7 +25,7 @@ const harmless: ReadonlySet<string> = new Set([
   ...["list", "get", "print", "check", "schema", "lookup", "state", "tail", "export", "verify", "jwks", "history"],
   ...["architectures", "size", "config", "count-digests", "count-copies", "tags-summary", "update-status", "whoami"],
   ...["check-eligibility", "status", "token", "listen", "completion", "can", "find", "explain", "subjects", "search"],
-  ...["test-claims", "users", "groups", "docs", "version", "help"],
+  ...["test-claims", "users", "groups", "docs", "version", "help", "complete-names"],
   // Each is taken back by the other, and a token is revoked.
   ...["enable", "disable", "generate"],
   // They add or change something, which can be removed or changed again.

@@ -18,7 +18,7 @@ const MESSAGE =
   "ARBOR_APL is not a setting; did you mean ARBOR_API?\nARBOR_TOKE is not a setting; did you mean ARBOR_TOKEN?\n";
 
 /** What docker, shells and editors run, in whatever environment they have. */
-const exempt = ["help", "auth docker-credential", "completion", "config schema"];
+const exempt = ["help", "auth docker-credential", "completion", "complete-names", "config schema"];
 
 const commands = listCommands(await createProgram());
 

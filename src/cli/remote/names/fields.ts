@@ -80,8 +80,13 @@ const byMessage: Readonly<Record<string, readonly Kind[]>> = {
 
 /** Finds the kinds of the resources whose uids a field of a method's request holds; undefined for other fields. */
 export function findKinds(method: DescMethod, field: DescField): readonly UidKind[] | undefined {
+  return findServiceKinds(method.parent.name, field);
+}
+
+/** As {@link findKinds}, by the name of the method's service without its package. */
+export function findServiceKinds(service: string, field: DescField): readonly UidKind[] | undefined {
   const message = field.parent.name;
-  const kinds = services[method.parent.name];
+  const kinds = services[service];
   if (kinds === undefined) return byMessage[`${message}.${field.name}`];
   const { resource, parents } = kinds;
   if (message === "UIDPFilter") {
