@@ -35,7 +35,7 @@ const LOST: ReadonlySet<string> = new Set([
   "ERR_HTTP2_STREAM_CANCEL",
 ]);
 
-/** The protocols a connection can speak, all over HTTP/2 to the same port. */
+/** The protocols a connection can speak, all to the same port. */
 export type Protocol = "grpc" | "connect" | "grpc-web";
 
 /** TLS settings of Node's `tls.connect`, as far as services need their own. */
@@ -49,6 +49,11 @@ export interface ConnectionOptions {
   readonly token?: TokenSource;
   /** `grpc` unless set. */
   readonly protocol?: Protocol;
+  /**
+   * `2` unless set. `1.1` is for Connect and gRPC-Web: requests are then those of Node's own `http`, which go through a proxy
+   * where `NODE_USE_ENV_PROXY` says so.
+   */
+  readonly httpVersion?: "1.1" | "2";
   /** The deadline of unary calls that set none, in milliseconds: 30,000 unless set; 0 is none. */
   readonly timeoutMs?: number;
   /**
@@ -81,14 +86,14 @@ export interface Connection {
  * @throws TypeError when `baseUrl` is no http or https URL, or is cleartext to another machine while there is a token
  */
 export function connectTo(options: ConnectionOptions): Connection {
-  const { token, protocol = "grpc", timeoutMs = TIMEOUT_MS, retryWrites = [], backoffMs = BACKOFF_MS } = options;
+  const { token, timeoutMs = TIMEOUT_MS, retryWrites = [], backoffMs = BACKOFF_MS } = options;
   const url = serviceUrl(options.baseUrl, "baseUrl");
   if (token !== undefined) assertMayCarryToken(url, "baseUrl");
   const sessions = new Sessions(url, { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS }, options.tls);
   let closes = 0;
   // Last, so that the caller's interceptors see the same errors as the caller.
   const interceptors = [...(options.interceptors ?? []), reportLostConnections(() => closes)];
-  const transport = withCallPolicy(createTransport(protocol, url, sessions, interceptors), {
+  const transport = withCallPolicy(createTransport(options, url, sessions, interceptors), {
     token,
     mayCarryToken: mayCarryToken(url),
     timeoutMs,
@@ -105,7 +110,7 @@ export function connectTo(options: ConnectionOptions): Connection {
 }
 
 function createTransport(
-  protocol: Protocol,
+  { protocol = "grpc", httpVersion = "2", tls }: ConnectionOptions,
   url: URL,
   sessionManager: Http2SessionManager,
   interceptors: Interceptor[],
@@ -116,13 +121,15 @@ function createTransport(
     interceptors,
     readMaxBytes: READ_MAX_BYTES,
   };
+  const choice = httpVersion === "1.1" ? { httpVersion, ...(tls && { nodeOptions: tls }) } : { httpVersion };
   switch (protocol) {
     case "grpc":
+      if (httpVersion !== "2") throw new TypeError("gRPC needs HTTP/2");
       return createGrpcTransport(options);
     case "connect":
-      return createConnectTransport({ ...options, httpVersion: "2" });
+      return createConnectTransport({ ...options, ...choice });
     case "grpc-web":
-      return createGrpcWebTransport({ ...options, httpVersion: "2" });
+      return createGrpcWebTransport({ ...options, ...choice });
     default:
       throw new TypeError(`protocol must be grpc, connect or grpc-web`);
   }

@@ -23,7 +23,13 @@ import { type Harness, startHarness } from "../support/harness.js";
 import { failureOf, jwt, print } from "./failure.js";
 import { CERTIFICATE, startFlaky } from "./flaky-service.js";
 
-const PROTOCOLS: readonly Protocol[] = ["grpc", "connect", "grpc-web"];
+const WAYS: readonly Pick<ConnectionOptions, "protocol" | "httpVersion">[] = [
+  { protocol: "grpc" },
+  { protocol: "connect" },
+  { protocol: "grpc-web" },
+  { protocol: "connect", httpVersion: "1.1" },
+  { protocol: "grpc-web", httpVersion: "1.1" },
+];
 
 describe("against the service", () => {
   let service: Harness;
@@ -35,18 +41,19 @@ describe("against the service", () => {
   });
   after(() => service.stop());
 
-  for (const protocol of PROTOCOLS) {
-    const connect = (value = token) => connectTo({ baseUrl: service.url, token: staticToken(value), protocol });
+  for (const way of WAYS) {
+    const name = Object.values(way).join(" ");
+    const connect = (value = token) => connectTo({ baseUrl: service.url, token: staticToken(value), ...way });
 
-    it(`${protocol}: typed calls`, async () => {
+    it(`${name}: typed calls`, async () => {
       const connection = connect();
       const groups = connection.client(GroupsService);
-      const made = await groups.createGroup({ parent: root, group: { name: `team ${protocol}` } });
-      assert.equal((await groups.getGroup({ uid: made.uid })).name, `team ${protocol}`);
+      const made = await groups.createGroup({ parent: root, group: { name: `team ${name}` } });
+      assert.equal((await groups.getGroup({ uid: made.uid })).name, `team ${name}`);
       connection.close();
     });
 
-    it(`${protocol}: errors with their details`, async () => {
+    it(`${name}: errors with their details`, async () => {
       const connection = connect();
       const groups = connection.client(GroupsService);
       const invalid = await failureOf(groups.createGroup({ parent: root, group: { name: "?" } }));
@@ -69,7 +76,7 @@ describe("against the service", () => {
       connection.close();
     });
 
-    it(`${protocol}: a refused token is in no error`, async () => {
+    it(`${name}: a refused token is in no error`, async () => {
       const forged = jwt("se-cret", Date.now() + 60_000);
       const connection = connect(forged);
       const failure = await failureOf(connection.client(GroupsService).getGroup({ uid: root }));
@@ -258,6 +265,11 @@ describe("base URLs", () => {
       name: "TypeError",
       message: "issuer must be https: a token is never sent in cleartext to issuer.example.com",
     });
+  });
+
+  it("gRPC over HTTP/1.1 is refused", () => {
+    const options = { baseUrl: "https://platform.example.com", httpVersion: "1.1" } as const;
+    assert.throws(() => connectTo(options), { name: "TypeError", message: "gRPC needs HTTP/2" });
   });
 
   it("a protocol that is none is refused", () => {

@@ -116,7 +116,15 @@ function openConnection(api: string, name: string, token: TokenSource | undefine
   // Checked here as well, because the error of the client would name its own option.
   const url = serviceUrl(api, name);
   if (token !== undefined) assertMayCarryToken(url, name);
-  return connectTo({ baseUrl: api, ...(token !== undefined && { token }) });
+  return connectTo({ baseUrl: api, ...(token !== undefined && { token }), ...(usesProxy() && PROXIED) });
+}
+
+/** Node's own requests go through the proxies of its variables, and those of HTTP/2 do not. */
+const PROXIED = { protocol: "connect", httpVersion: "1.1" } as const;
+
+function usesProxy(): boolean {
+  const names = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"];
+  return process.env.NODE_USE_ENV_PROXY === "1" && names.some((name) => process.env[name]);
 }
 
 function toJson(desc: DescMessage, message: Message): JsonObject {
