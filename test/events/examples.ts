@@ -26,7 +26,7 @@ export const examples: readonly Example[] = [
   {
     language: "TypeScript",
     missing: () => undefined,
-    command: () => [process.execPath, "--import", "tsx", join(folder("typescript"), "receiver.ts")],
+    command: () => [process.execPath, "--import", "tsx", join(folder("typescript"), "receiver.mts")],
   },
   {
     language: "Python",

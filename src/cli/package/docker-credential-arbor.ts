@@ -3,7 +3,7 @@
 const { HELPER_ACTIONS, isHelperAction, runHelper } = await import("../remote/auth/docker-credential.js");
 
 const [action = "", ...others] = process.argv.slice(2);
-if (isHelperAction(action) && others.length === 0) {
+if (others.length === 0 && isHelperAction(action)) {
   process.exitCode = await runHelper(action);
 } else {
   process.stderr.write(`usage: docker-credential-arbor ${HELPER_ACTIONS.join("|")}\n`);

@@ -129,6 +129,7 @@ export function addAuthCommands(auth: Command): void {
         "store",
         "erase",
         "list",
+        "version",
       ] satisfies HelperAction[]),
     )
     .action(async (action) => (await import("./docker-credential.js")).dockerCredentialCommand(action));

@@ -35,7 +35,8 @@ export async function configureDockerCommand(flags: ConfigureDockerFlags): Promi
   const api = resolveApi(flags);
   const { registry, binDir = findDefaultBinDir() } = flags;
   const host = parseRegistryHost(registry);
-  if (host === undefined || host !== registry.toLowerCase()) {
+  const asDockerNamesIt = registry.toLowerCase();
+  if (host === undefined || host !== asDockerNamesIt.replace(/:443$/, "")) {
     const description = "must be a host, with its port where it has one, such as registry.example.com:5000";
     throw invalidFlag("--registry", description);
   }
@@ -44,7 +45,7 @@ export async function configureDockerCommand(flags: ConfigureDockerFlags): Promi
   // Under the lock of the credentials, so that concurrent runs do not overwrite each other's changes.
   await changeCredentials(findCredentialsFile(), async (stored) => {
     const helper = await writeHelper(binDir, await findOwnCommand());
-    const before = await setCredentialHelper(config, host, HELPER);
+    const before = await setCredentialHelper(config, asDockerNamesIt, HELPER);
     print(`docker gets the credentials of ${host} from ${helper} (${config})`);
     if (before !== undefined && before !== HELPER) print(`before, it got them from docker-credential-${before}`);
     return { ...stored, registries: new Map(stored.registries).set(host, { api, ...(workload && { workload }) }) };

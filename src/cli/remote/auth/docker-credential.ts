@@ -17,10 +17,12 @@ const NONE = "credentials not found in native keychain";
 const ADVICE = "run: arbor auth configure-docker";
 
 /** The actions of the protocol. */
-export const HELPER_ACTIONS = ["get", "store", "erase", "list"] as const;
+export const HELPER_ACTIONS = ["get", "store", "erase", "list", "version"] as const;
 
 /** An action of the protocol. */
 export type HelperAction = (typeof HELPER_ACTIONS)[number];
+
+const withoutInput: readonly HelperAction[] = ["list", "version"];
 
 /** Whether the protocol has an action of this name. */
 export function isHelperAction(name: string): name is HelperAction {
@@ -45,7 +47,7 @@ export async function runHelper(action: HelperAction): Promise<number> {
 export async function dockerCredentialCommand(action: HelperAction): Promise<void> {
   const { stdin, stdout } = process;
   try {
-    stdout.write(await respondToDocker(action, action === "list" ? "" : await text(stdin)));
+    stdout.write(await respondToDocker(action, withoutInput.includes(action) ? "" : await text(stdin)));
   } catch (error) {
     const isNone = error instanceof CommandError && error.code === Code.Unauthenticated;
     stdout.write(`${isNone ? NONE : "arbor cannot answer; standard error says why"}\n`);
@@ -61,6 +63,10 @@ export async function dockerCredentialCommand(action: HelperAction): Promise<voi
  * a store of passwords
  */
 export async function respondToDocker(action: HelperAction, input: string): Promise<string> {
+  if (action === "version") {
+    const { VERSION } = await import("../../../kernel/version.js");
+    return `docker-credential-arbor ${VERSION}\n`;
+  }
   const { registries } = await readCredentials(findCredentialsFile());
   switch (action) {
     case "get": {
@@ -97,14 +103,10 @@ async function getToken({ api, workload }: Registry): Promise<string> {
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?$/;
 
 /**
- * Parses the host of a registry, with its port if it has one, from a host or a URL as docker gives it; undefined for
- * anything else. The port is kept, because another service may listen on another port.
+ * Parses the host of a registry from a host or a URL as docker gives it; undefined for anything else. The port is kept,
+ * because another service may listen on another port, unless it is that of the scheme.
  */
 export function parseRegistryHost(server: string): string | undefined {
-  const host = server
-    .trim()
-    .toLowerCase()
-    .replace(/^https?:\/\//, "")
-    .replace(/\/.*$/s, "");
-  return HOST.test(host) ? host : undefined;
+  const [, scheme = "https", host = ""] = /^(?:(https?):\/\/)?([^/]*)/.exec(server.trim().toLowerCase()) ?? [];
+  return HOST.test(host) ? host.replace(scheme === "https" ? /:443$/ : /:80$/, "") : undefined;
 }

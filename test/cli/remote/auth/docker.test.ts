@@ -12,6 +12,7 @@ import {
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { parseRegistryHost, respondToDocker } from "../../../../src/cli/remote/auth/docker-credential.js";
 import { REGISTRY_CAPABILITIES } from "../../../../src/cli/remote/auth/registry-limit.js";
+import { VERSION } from "../../../../src/kernel/version.js";
 import { runCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { type LoginService, startLoginService } from "./login-service.js";
@@ -78,7 +79,11 @@ it("the host of a registry is what docker means by a server", () => {
     ["Registry.Example.COM:5000", `${HOST}:5000`],
     [`https://${HOST}`, HOST],
     [`https://${HOST}/v1/`, HOST],
-    [`http://${HOST}:80/v2/a/b`, `${HOST}:80`],
+    [`http://${HOST}:80/v2/a/b`, HOST],
+    [`https://${HOST}:443/v2/`, HOST],
+    [`${HOST}:443`, HOST],
+    [`${HOST}:80`, `${HOST}:80`],
+    [`http://${HOST}:443`, `${HOST}:443`],
     ["localhost:5000", "localhost:5000"],
     ["[::1]:5000", "[::1]:5000"],
     [`https://${HOST}@evil.example.com/`, undefined],
@@ -122,6 +127,20 @@ describe("docker's helper", () => {
     assert.equal(code, 0, stderr);
     return { service, login, stdout, stderr };
   }
+
+  it("says its version, as docker's other helpers do", async () => {
+    assert.equal(await respondToDocker("version", ""), `docker-credential-arbor ${VERSION}\n`);
+  });
+
+  it("knows a registry at the default port by both its names", async (test) => {
+    const service = await startLoginService(test);
+    await changeCredentials(file, (now) => setLogin(now, service.url, service.newLogin(3600)));
+    assert.equal((await configure(service, "--registry", `${HOST}:443`)).code, 0);
+    const { credHelpers } = JSON.parse(readFileSync(join(env.DOCKER_CONFIG ?? "", "config.json"), "utf8"));
+    assert.deepEqual(credHelpers, { [`${HOST}:443`]: "arbor" });
+    for (const server of [HOST, `${HOST}:443`]) assert.equal((await askDocker("get", server)).ServerURL, server);
+    await assert.rejects(respondToDocker("get", `${HOST}:444`), { code: Code.Unauthenticated });
+  });
 
   it("is installed, and says what was done and what is missing", async (test) => {
     const { service, stdout, stderr } = await configureDocker(test);

@@ -16,8 +16,10 @@ before(async () => {
 });
 after(() => world?.stop());
 
-function start(args: readonly string[], api = world.service.url, redirect = "") {
-  const command = [process.execPath, ...scriptArguments("src/main.ts"), "iam", ...args];
+const start = (args: readonly string[], ...more: readonly string[]) => run(["iam", ...args], ...more);
+
+function run(args: readonly string[], api = world.service.url, redirect = "") {
+  const command = [process.execPath, ...scriptArguments("src/main.ts"), ...args];
   return spawn("sh", ["-c", `exec "$0" "$@" ${redirect}`, ...command], {
     cwd: PROJECT,
     env: { ...environmentWithoutSettings(), ARBOR_API: api, ARBOR_TOKEN: world.token },
@@ -55,8 +57,16 @@ describe("a process", () => {
   });
 
   it("says when its answer could not be written", { skip: !existsSync("/dev/full") && "no /dev/full" }, async () => {
-    const { code, stderr } = await finish(start(["groups", "list"], world.service.url, "> /dev/full"));
-    assert.deepEqual([code, stderr], [1, "arbor: standard output cannot be written to (ENOSPC)\n"]);
+    const error = "arbor: standard output cannot be written to (ENOSPC)\n";
+    for (const args of [
+      ["groups", "list"],
+      ["groups", "--help"],
+    ]) {
+      const { code, stderr } = await finish(start(args, world.service.url, "> /dev/full"));
+      assert.deepEqual([code, stderr], [1, error]);
+    }
+    const { code, stderr } = await finish(run(["--version"], world.service.url, "> /dev/full"));
+    assert.deepEqual([code, stderr], [1, error]);
   });
 
   for (const format of ["table", "json", "jsonl", "yaml"]) {
