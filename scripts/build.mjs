@@ -1,11 +1,10 @@
 // Builds what a checkout runs and packages contain, in `dist/`. Each step is said on standard error when it begins.
 //   npm run build
 import { spawnSync } from "node:child_process";
-import { createRequire } from "node:module";
+import { join } from "node:path";
 
-const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
 const steps = [
-  ["the modules of the service", [tsc, "-p", "tsconfig.build.json"]],
+  ["the modules of the service", [join("node_modules", ".bin", "tsc"), "-p", "tsconfig.build.json"]],
   ["the files beside them", ["scripts/copy-assets.mjs"]],
   ["the console", ["scripts/console.mjs"]],
   ["the program", ["scripts/bundle.mjs"]],

@@ -5,6 +5,7 @@ import { createFileRegistry, fromBinary, getOption, hasOption } from "@bufbuild/
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { iam } from "../gen/chainguard/annotations/annotations_pb.js";
 import { CapabilitySchema, name as capabilityName } from "../gen/chainguard/capabilities/capabilities_pb.js";
+import { examples } from "../src/cli/examples.ts";
 import { createProgram } from "../src/cli/program.ts";
 import { COMMON } from "../src/cli/remote/flags.ts";
 import { FieldFlag } from "../src/cli/remote/iam/field-flags.ts";
@@ -64,11 +65,15 @@ function describeCommand(command) {
     ...help.visibleArguments(command).map((one) => [one.name(), help.argumentDescription(one)]),
     ...own.map((option) => [option.flags, help.optionDescription(option)]),
   ];
+  const shown = examples[path.slice("arbor ".length)] ?? [];
   const table = `| Flag | |\n|---|---|\n${rows.map(([flag, about]) => `| \`${flag.replaceAll("|", "\\|")}\` | ${cell(about)} |`).join("\n")}`;
   return [
     ...(isTop ? [] : [`### ${path}`, sentence(command.description())]),
     `\`${[path, ...operands].join(" ")}\`${hasSettings ? ", with settings as flags." : ""}`,
     ...(rows.length === 0 ? [] : [table]),
+    ...(shown.length === 0
+      ? []
+      : [`\`\`\`sh\n${shown.map(([wish, line]) => `# ${wish}\n${line}`).join("\n")}\n\`\`\``]),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
