@@ -362,3 +362,20 @@ export function getKind(kind: string): (typeof kinds)[number] {
   if (row === undefined) throw new TypeError(`there is no kind ${kind}`);
   return row;
 }
+
+/** The words for several of a kind, such as `role bindings`. */
+export function formatPlural(singular: string): string {
+  const [head = "", ...rest] = singular.split(" of ");
+  return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
+}
+
+/** Formats how many there are of a kind, such as `1 identity` or `more than 100 repos`. */
+export function formatCount(singular: string, count: number | string): string {
+  return `${count} ${String(count) === "1" ? singular : formatPlural(singular)}`;
+}
+
+/** Finds the kind whose plural is a key of the metadata of errors, such as `roleBindings`. */
+export function findKindOfKey(key: string): Kind | undefined {
+  const words = key.replace(/[A-Z]/g, (capital) => ` ${capital}`).toLowerCase();
+  return kinds.find(({ kind }) => formatPlural(kind).toLowerCase() === words)?.kind;
+}

@@ -7,6 +7,7 @@ import { type Argument, type Command, Help, type Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
 import { addTestClaims } from "../access/test-claims-command.js";
 import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
+import { formatPlural } from "../kinds.js";
 import { setMethods } from "../methods.js";
 import {
   createFieldArguments,
@@ -52,7 +53,7 @@ export function addIamCommands(arbor: Command): void {
 /** Adds a command for each resource, with a subcommand for each of its methods. */
 export function addResourceCommands(parent: Command, resources: readonly ResourceCommand[]): void {
   for (const resource of resources) {
-    addMethods(parent.command(resource.name).description(`manage ${formatPlural(resource)}`), resource);
+    addMethods(parent.command(resource.name).description(`manage ${formatPlural(resource.singular)}`), resource);
   }
 }
 
@@ -73,7 +74,7 @@ type AddCommand = (parent: Command, resource: ResourceCommand, method: DescMetho
 const add: Readonly<Record<Verb, AddCommand>> = {
   list(parent, resource, method) {
     const command = addFilterFlag(addFieldFlags(parent.command("list"), method, {}), listFilterNames(method))
-      .description(`list ${formatPlural(resource)}`)
+      .description(`list ${formatPlural(resource.singular)}`)
       .addOption(createColumnsOption());
     return addCommonFlags(addPageFlags(command)).action(async (given) =>
       (await import("./run.js")).runList(resource, method, fieldFlagsOf(command), given),
@@ -183,11 +184,6 @@ function addFileFlag(command: Command, what = "resource"): Command {
 
 function fieldFlagsOf(command: Command): FieldFlag[] {
   return command.options.filter((option) => option instanceof FieldFlag);
-}
-
-function formatPlural({ singular }: ResourceCommand): string {
-  const [head = "", ...rest] = singular.split(" of ");
-  return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
 }
 
 function describeArgument(argument: Argument): string {
