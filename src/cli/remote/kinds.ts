@@ -35,6 +35,8 @@ interface KindRow {
   readonly hasPresets?: true;
   /** Whether `create` has `--expires`, and tables show when each ends. */
   readonly mayEnd?: true;
+  /** Whether `delete` has `--recursive`. */
+  readonly isTree?: true;
 }
 
 /** The command of a method that is none of the verbs. */
@@ -104,6 +106,7 @@ const rows = [
       },
     ],
     warnsOfNamesakes: true,
+    isTree: true,
   },
   {
     kind: "identity",
@@ -366,7 +369,7 @@ export function getKind(kind: string): (typeof kinds)[number] {
 /** The words for several of a kind, such as `role bindings`. */
 export function formatPlural(singular: string): string {
   const [head = "", ...rest] = singular.split(" of ");
-  return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
+  return [/[^aeiou]y$/.test(head) ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
 }
 
 /** Formats how many there are of a kind, such as `1 identity` or `more than 100 repos`. */

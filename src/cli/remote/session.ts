@@ -156,7 +156,7 @@ async function toCommandError(error: ConnectError, { method, api, given }: Error
   if (error.cause instanceof CommandError) return error.cause;
   const failure = findCallFailure(error, api);
   if (failure !== undefined) return failure;
-  const lines = [...listLines(error), ...(await listBlocking(error))];
+  const lines = [...listLines(error), ...(await listBlocking(error, method))];
   if (error.code === Code.Unauthenticated) {
     // The text of the service would be about a token, as if there was one.
     if (given.token === undefined) lines.splice(0, lines.length, `not logged in to ${api}`);
@@ -201,7 +201,7 @@ function listLines(error: ConnectError): string[] {
 }
 
 /** Says how many resources of which kinds keep another one from being deleted; nothing for other errors. */
-async function listBlocking(error: ConnectError): Promise<string[]> {
+async function listBlocking(error: ConnectError, { name }: DescMethod): Promise<string[]> {
   const entries = Object.entries(errorInfo(error)?.metadata ?? {});
   if (error.code !== Code.FailedPrecondition || entries.length === 0) return [];
   const { findKindOfKey, formatCount } = await import("./kinds.js");
@@ -209,7 +209,8 @@ async function listBlocking(error: ConnectError): Promise<string[]> {
     const kind = findKindOfKey(key);
     return kind === undefined ? `${key}: ${count}` : formatCount(kind, count);
   });
-  return [`  in the way: ${counts.join(", ")}`];
+  const remedy = name === "DeleteGroup" ? "; arbor iam groups delete --recursive deletes them as well" : "";
+  return [`  in the way: ${counts.join(", ")}${remedy}`];
 }
 
 /** The capabilities that a method declares, for a sentence; empty without any. */

@@ -150,7 +150,7 @@ describe("a refusal", () => {
     assert.equal(code, 6);
     assert.equal(
       stderr,
-      "arbor: Precondition failed: cannot delete group with child groups\n  in the way: 1 group, 1 identity\n",
+      "arbor: Precondition failed: cannot delete group with child groups\n  in the way: 1 group, 1 identity; arbor iam groups delete --recursive deletes them as well\n",
     );
   });
 

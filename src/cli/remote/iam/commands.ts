@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
 import { type Argument, type Command, Help, type Option } from "commander";
 import { type Comments, parseComments } from "../../../codec/proto-comments.js";
+import { addExamples } from "../../examples.js";
 import { addTestClaims } from "../access/test-claims-command.js";
 import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
 import { formatPlural } from "../kinds.js";
@@ -119,9 +120,21 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     const command = parent
       .command("delete <uid>")
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
-    return addCommonFlags(addConfirmation(command)).action(async (uid, given) =>
-      (await import("./run.js")).runDelete(resource, method, uid, given),
-    );
+    if (resource.isTree) {
+      command.option("--recursive", "delete all groups below it, and all that is in them, as well; lists it first");
+      addExamples(
+        command,
+        ["I want to delete a group that is empty", "arbor iam groups delete acme.example/old"],
+        [
+          "I want to see what is in a group, and delete all of it",
+          "arbor iam groups delete acme.example/old --recursive",
+        ],
+      );
+    }
+    return addCommonFlags(addConfirmation(command)).action(async (uid, { recursive = false, ...given }) => {
+      if (recursive) return (await import("./delete-tree.js")).deleteTree(uid, given);
+      return (await import("./run.js")).runDelete(resource, method, uid, given);
+    });
   },
 };
 

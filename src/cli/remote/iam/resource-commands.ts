@@ -29,6 +29,8 @@ export interface ResourceCommand {
   readonly hasPresets?: true;
   /** Whether `create` has `--expires`, and tables show when each ends. */
   readonly mayEnd?: true;
+  /** Whether `delete` has `--recursive`. */
+  readonly isTree?: true;
 }
 
 /** The command of a method that is none of the verbs. */
