@@ -96,6 +96,10 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     if (resource.mayEnd) {
       command.option("--expires <time>", "when it ends: a time such as 2026-01-31T12:00:00Z, or a duration such as 8h");
     }
+    // Terms that were accepted stay accepted, so that is repeated as it is.
+    if (resource.createAlias === undefined) {
+      command.option("--if-absent", "print the one that exists already, where there is one, and create none");
+    }
     return addCommonFlags(command).action(async (given) => {
       const chosen = choosePreset(command, given);
       const flags = fieldFlagsOf(command);

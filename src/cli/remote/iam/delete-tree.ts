@@ -9,9 +9,6 @@ import {
   type MessageInitShape,
 } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { AccessService, CheckRequestSchema } from "#gen/arbor/access/v1/access_pb.js";
-import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
-import { CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import {
   BatchDeleteExternalGroupRoleMappingsRequestSchema,
@@ -19,7 +16,6 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { GetGroupRequestSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
-import { readOption } from "../../../codec/fields.js";
 import { builtinRoleUid } from "../../../kernel/ids.js";
 import { depthOf, isWithin, parentOf, rootOf } from "../../../kernel/uidp.js";
 import { Code, CommandError } from "../../errors.js";
@@ -32,7 +28,7 @@ import { formatCount, type Kind, kinds } from "../kinds.js";
 import { readRows } from "../method-call.js";
 import { type Session, withSession } from "../session.js";
 import { runBounded } from "./bounded.js";
-import { formatEnumValue } from "./field-flags.js";
+import { mayCall } from "./may-call.js";
 import { loadCommands } from "./resource-commands.js";
 import type { OneFlags } from "./run.js";
 
@@ -189,28 +185,6 @@ async function readDependents(call: Session["call"], uid: string): Promise<strin
     return Number(totalCount) === 0 ? "" : formatCount(kind, Number(totalCount));
   });
   return counts.filter((count) => count !== "");
-}
-
-interface Answer {
-  readonly allowed: boolean;
-  readonly missing: readonly string[];
-}
-
-/** Asks whether the caller may call methods at a resource, by the capabilities that they declare. */
-async function mayCall(call: Session["call"], methods: readonly DescMethodUnary[], resource: string): Promise<Answer> {
-  const actions = [...new Set(methods.flatMap(listCapabilities))];
-  if (actions.length === 0) return { allowed: true, missing: [] };
-  const response = await call(AccessService.method.check, create(CheckRequestSchema, { actions, resource }));
-  return { allowed: response.allowed === true, missing: (response.missingCapabilities ?? []) as string[] };
-}
-
-function listCapabilities(method: DescMethodUnary): string[] {
-  const { mode } = readOption(method, iam) ?? {};
-  const numbers = mode?.case === "enabled" ? mode.value.capabilities : [];
-  return numbers.flatMap((number) => {
-    const value = CapabilitySchema.value[number];
-    return value === undefined ? [] : [formatEnumValue(value)];
-  });
 }
 
 function formatTree({ uid, name, groups, contents, dependents, unlisted }: Tree): string {
