@@ -2,6 +2,7 @@
 import type { DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { AccessService } from "#gen/arbor/access/v1/access_pb.js";
+import { addExamples } from "../../examples.js";
 import { addCommonFlags, addFilterFlag, createColumnsOption } from "../flags.js";
 import { describeOption } from "../iam/commands.js";
 import { createFieldFlags, FieldFlag } from "../iam/field-flags.js";
@@ -50,6 +51,26 @@ export function addAccessCommands(arbor: Command): void {
     .argument("<method>", METHOD);
   addListFlags(subjects, listSubjects, ["actions", "resource"]).action(async (method, flags) =>
     (await import("./lists.js")).listWhoCan(method, fieldFlagsOf(subjects), flags),
+  );
+
+  const review = addCommonFlags(access.command("review").addOption(createColumnsOption()))
+    .description(
+      "list the role bindings of a group and of those below it by the last use of the identity, those that were never used first",
+    )
+    .requiredOption("--group <uid-or-name>", "the group, such as acme.example")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
+    .action(async (flags) => (await import("./review.js")).printReview(flags));
+  addExamples(
+    review,
+    ["Who has access, and does not use it?", "arbor access review --group acme.example"],
+    ["I want a file of it for a spreadsheet", "arbor access review --group acme.example -o csv > review.csv"],
+  );
+  const iam = "chainguard.platform.iam.v2beta1";
+  setMethods(
+    review,
+    ...[`${iam}.GroupsService/GetGroup`, `${iam}.GroupsService/ListGroups`],
+    ...[`${iam}.RoleBindingsService/ListRoleBindings`, `${iam}.IdentitiesService/ListIdentities`],
+    ...[`${iam}.IdentitiesService/GetIdentity`, "chainguard.platform.auth.Auth/Validate"],
   );
 
   const search = addListFlags(access.command("search"), searchNames, ["prefix"])
