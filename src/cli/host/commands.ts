@@ -13,6 +13,7 @@ import { describeFlags } from "../../config/describe.js";
 import { findOtherVariables, replacedSettings } from "../../config/names.js";
 import type { Setting } from "../../config/setting-types.js";
 import { flagOf, settings } from "../../config/settings.js";
+import { addExamples } from "../examples.js";
 import { type AuditOnHost, addAuditCommands } from "../remote/audit/commands.js";
 import {
   addConfirmation,
@@ -70,7 +71,16 @@ export function addHostCommands(arbor: Command): void {
       "--owner-email <address>",
       "the owner's e-mail address: who signs in with it within 7 days becomes an owner, if the login provider has confirmed it",
     )
+    .option(
+      "--write <file>",
+      "write all that is printed, with the token, to a new file of mode 0600, and print no token",
+    )
     .action(async (options) => (await import("./bootstrap.js")).bootstrapCommand(readSettings(options), options));
+  addExamples(
+    bootstrap,
+    ["I want a first organisation, and its token in a file", "arbor bootstrap --org acme.example --write owner.json"],
+    ["Ada is to own it", "arbor bootstrap --org acme.example --owner-email ada@acme.example --write owner.json"],
+  );
 
   const migrate = arbor
     .command("migrate")
