@@ -31,6 +31,7 @@ export const sections = [
       "access",
       "audit",
       "token-leaked",
+      "offboarding",
       "advisories",
       "migration",
     ],

@@ -38,6 +38,11 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "members list": [
     ["See who can do something in a group, and as what", "arbor members list --group acme.example/platform"],
   ],
+  "members offboard": [
+    ["See what somebody who leaves has, and what would remain", "arbor members offboard bob@acme.example --dry-run"],
+    ["Take it from them", "arbor members offboard bob@acme.example"],
+    ["Take it from them in one group", "arbor members offboard bob@acme.example --group acme.example/platform"],
+  ],
   can: [
     ["See whether you may delete a group", "arbor can me groups.delete --group acme.example/platform"],
     ["See whether somebody may push images", "arbor can ada@acme.example tag.create --group acme.example/platform"],
@@ -58,6 +63,10 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "access subjects": [
     ["See who can read the repos of a group", "arbor access subjects repo.list --group acme.example/platform"],
   ],
+  "access review": [
+    ["See who has roles and does not use them", "arbor access review --group acme.example"],
+    ["The same as a file for a spreadsheet", "arbor access review --group acme.example -o csv > review.csv"],
+  ],
   "access search": [["Find the groups, workloads and repos whose names begin with a text", "arbor access search pla"]],
   find: [
     ["Find out what a uid in a log is", "arbor find 6ce2ba9218dd3843081c5ce575485292c39b25ed/f7ac153e2cad75ee"],
@@ -74,10 +83,17 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "iam groups get": [["Show one group", "arbor iam groups get acme.example/platform"]],
   "iam groups create": [
     ["Create a group for a team", "arbor iam groups create --parent acme.example --name platform"],
+    [
+      "The same in a script that may run again",
+      "arbor iam groups create --parent acme.example --name platform --if-absent",
+    ],
     ["Create an organisation", "arbor iam groups create --name acme.example"],
   ],
   "iam groups update": [["Rename a group", "arbor iam groups update acme.example/platform --name infrastructure"]],
-  "iam groups delete": [["Delete an empty group", "arbor iam groups delete acme.example/platform"]],
+  "iam groups delete": [
+    ["Delete an empty group", "arbor iam groups delete acme.example/platform"],
+    ["See what is in a group, and delete all of it", "arbor iam groups delete acme.example/platform --recursive"],
+  ],
   "iam groups lookup": [["Find the organisation that your address belongs to", "arbor iam groups lookup"]],
   "iam groups request-access": [
     ["Ask the owners of an organisation to let you in", 'arbor iam groups request-access "$GROUP_UID"'],
@@ -446,6 +462,10 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
     [
       "Create an organisation, whose owner signs in with an address",
       "arbor bootstrap --org acme.example --owner-email ada@acme.example",
+    ],
+    [
+      "Create one for programs, whose first token is in a file",
+      "arbor bootstrap --org acme.example --write owner.json",
     ],
   ],
   "config print": [["See every setting and where it comes from", "arbor config print --config arbor.json"]],

@@ -1,14 +1,14 @@
 // Files that several processes change: they are replaced atomically, under a lock. Node has no locks that end with
 // their process, so a lock is a file with the id of its process, and is removed when that process has ended.
 import { randomUUID } from "node:crypto";
-import { closeSync, fchmodSync, fsyncSync, readlinkSync, writeFileSync } from "node:fs";
+import { closeSync, fchmodSync, fsyncSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDiskFault } from "../kernel/disk-errors.js";
 import { openNewFile } from "../kernel/new-file.js";
-import { Code, CommandError } from "./errors.js";
+import { Code, CommandError, invalidFlag } from "./errors.js";
 
 /** The age at which a lock is stale, in milliseconds. The requests under one take at most 10 s each. */
 const STALE_MS = 30_000;
@@ -161,6 +161,53 @@ export async function replaceFile(file: string, text: string, mode: number): Pro
     throw error;
   }
   await syncDirectory(dirname(file));
+}
+
+/** A file for a secret, which is empty until it is written. */
+export interface SecretFile {
+  /** Its whole path. */
+  readonly path: string;
+  /** Writes the text durably. */
+  write(text: string): void;
+  /** Removes it unless it was written. */
+  remove(): void;
+}
+
+/**
+ * Creates a file that only its owner can read, where there is neither a file nor a link.
+ *
+ * @throws CommandError INVALID_ARGUMENT when there is, or it cannot be created
+ * @throws ApiError FAILED_PRECONDITION when another user could put a file in its place
+ */
+export function createSecretFile(flag: string, file: string): SecretFile {
+  const path = resolve(file);
+  const descriptor = openFlagFile(flag, path);
+  let isWritten = false;
+  return {
+    path,
+    write(text) {
+      writeFileSync(descriptor, text);
+      fsyncSync(descriptor);
+      isWritten = true;
+    },
+    remove() {
+      closeSync(descriptor);
+      if (!isWritten) rmSync(path, { force: true });
+    },
+  };
+}
+
+function openFlagFile(flag: string, path: string): number {
+  try {
+    return openNewFile(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST")
+      throw invalidFlag(flag, `${path} exists already, and a secret is written to a new file alone`);
+    if (typeof code === "string" && /^E[A-Z]+$/.test(code))
+      throw invalidFlag(flag, `${path} cannot be created (${code})`);
+    throw error;
+  }
 }
 
 /**

@@ -77,6 +77,8 @@ export class ApiError extends Error {
   readonly rejection: RejectReason | undefined;
   /** The fields that violate rules, from which text and details are made. */
   readonly violations: readonly FieldViolation[];
+  /** The metadata of the ErrorInfo. */
+  readonly metadata: Readonly<Record<string, string>>;
 
   constructor(
     code: Code,
@@ -86,6 +88,7 @@ export class ApiError extends Error {
     cause?: unknown,
     rejection?: RejectReason,
     violations: readonly FieldViolation[] = [],
+    metadata: Readonly<Record<string, string>> = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "ApiError";
@@ -94,6 +97,7 @@ export class ApiError extends Error {
     this.details = details;
     this.rejection = rejection;
     this.violations = violations;
+    this.metadata = metadata;
   }
 }
 
@@ -162,11 +166,38 @@ export function noSession(): ApiError {
   return new ApiError(Code.Unauthenticated, "UNAUTHENTICATED", text, [], undefined, "credential");
 }
 
+/** What the state of resources forbids. */
+interface Precondition {
+  readonly type: string;
+  readonly description: string;
+}
+
 /** FAILED_PRECONDITION: the state of resources forbids it. `type` is the type of the violation. */
 export function failedPrecondition(type: string, description: string): ApiError {
-  return new ApiError(Code.FailedPrecondition, "FAILED_PRECONDITION", `Precondition failed: ${description}`, [
-    { desc: PreconditionFailureSchema, value: { violations: [{ type, description }] } },
-  ]);
+  return failedPreconditions([{ type, description }]);
+}
+
+/**
+ * FAILED_PRECONDITION with several violations, of which the text has the first.
+ *
+ * @param metadata that of the ErrorInfo
+ */
+export function failedPreconditions(
+  violations: readonly Precondition[],
+  metadata: Readonly<Record<string, string>> = {},
+): ApiError {
+  const text = `Precondition failed: ${violations[0]?.description}`;
+  const details = [{ desc: PreconditionFailureSchema, value: { violations: violations.map((one) => ({ ...one })) } }];
+  return new ApiError(
+    Code.FailedPrecondition,
+    "FAILED_PRECONDITION",
+    text,
+    details,
+    undefined,
+    undefined,
+    [],
+    metadata,
+  );
 }
 
 /** A kind of resource, as errors name it. */
@@ -356,7 +387,8 @@ export function toForeignError(error: unknown, onInternal: (response: ConnectErr
  */
 export function connectErrorFrom(error: unknown, domain: string): ConnectError {
   if (error instanceof ApiError) {
-    const info: Detail = { desc: ErrorInfoSchema, value: { reason: error.reason, domain } };
+    const { reason, metadata } = error;
+    const info: Detail = { desc: ErrorInfoSchema, value: { reason, domain, metadata: { ...metadata } } };
     return new ConnectError(error.message, error.code, undefined, [info, ...error.details], error.cause);
   }
   if (error instanceof ConnectError) {

@@ -19,7 +19,7 @@ import { defaultLimits, organisationQuotas, quotas } from "../../src/kernel/quot
 import type { Caller } from "../../src/pipeline/auth/caller.js";
 import { createMethodTable, type ServedService } from "../../src/pipeline/method-table.js";
 import { defineResource } from "../../src/pipeline/resource/define.js";
-import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipeline/resource/delete.js";
+import { cascadeDelete, countRows, deleteRows, guardDelete } from "../../src/pipeline/resource/delete.js";
 import { type FixedField, type FixedFields, resolveFixed } from "../../src/pipeline/resource/fixed-fields.js";
 import { buildRoomChecks, createQuotas, createsInScope } from "../../src/pipeline/resource/quota.js";
 import { getRow } from "../../src/pipeline/resource/read.js";
@@ -89,7 +89,7 @@ const probes = defineResource({
   parent: {
     type: groups.type,
     onDelete: {
-      restrict: (tx, uid) => hasRows(tx.table(subscriptionKind), "groupUid", uid),
+      restrict: (tx, uid) => countRows(tx.table(subscriptionKind), "groupUid", uid),
       cascade: (tx, uid) => deleteRows(tx.table(subscriptionKind), "groupUid", uid),
     },
   },

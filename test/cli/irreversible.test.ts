@@ -24,7 +24,19 @@ const asks = ({ command }: Leaf) => command.options.some(({ long }) => long === 
 const harmless: ReadonlySet<string> = new Set([
   ...["list", "get", "print", "check", "schema", "lookup", "state", "tail", "export", "verify", "jwks", "history"],
   ...["architectures", "size", "config", "count-digests", "count-copies", "tags-summary", "update-status", "whoami"],
-  ...["check-eligibility", "status", "token", "listen", "completion", "can", "find", "explain", "subjects", "search"],
+  ...[
+    "check-eligibility",
+    "status",
+    "token",
+    "listen",
+    "completion",
+    "can",
+    "find",
+    "explain",
+    "subjects",
+    "search",
+    "review",
+  ],
   ...["test-claims", "users", "groups", "docs", "version", "help", "complete-names"],
   // Each is taken back by the other, and a token is revoked.
   ...["enable", "disable", "generate"],

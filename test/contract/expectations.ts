@@ -53,14 +53,43 @@ const byOperator = "is set by the operator alone, with `arbor admin groups verif
 export const VERIFIED = ["verified", `verified ${byOperator}\``] as const;
 export const KIND = ["kind", `kind ${byOperator} --kind KIND\``] as const;
 
-/** FAILED_PRECONDITION. */
-export function precondition(type: string, description: string): Expected {
-  const violations = [{ type, description }];
-  return failure("FAILED_PRECONDITION", `Precondition failed: ${description}`, {
-    "@type": `${TYPE}PreconditionFailure`,
-    violations,
-  });
+/**
+ * FAILED_PRECONDITION.
+ *
+ * @param description of each violation
+ * @param metadata that of its ErrorInfo, such as how many rows of which kinds keep a group
+ */
+export function precondition(
+  type: string,
+  description: string | readonly string[],
+  metadata?: Readonly<Record<string, unknown>>,
+): { readonly code: string; readonly message: string; readonly details: readonly object[] } {
+  const code = "FAILED_PRECONDITION";
+  const info = { "@type": `${TYPE}ErrorInfo`, reason: code, domain: DOMAIN, ...(metadata && { metadata }) };
+  const descriptions = [description].flat();
+  const violations = descriptions.map((one) => ({ type, description: one }));
+  const details = [info, { "@type": `${TYPE}PreconditionFailure`, violations }];
+  return { code, message: `Precondition failed: ${descriptions[0]}`, details };
 }
+
+/** FAILED_PRECONDITION of a group with a binding that a directory manages by a mapping. */
+export const keptByDirectory: Expected = {
+  code: "FAILED_PRECONDITION",
+  message: "Precondition failed: cannot delete group that external group role mappings name",
+  details: [
+    {
+      ...{ "@type": `${TYPE}ErrorInfo`, reason: "FAILED_PRECONDITION", domain: DOMAIN },
+      metadata: { externalGroupRoleMappings: "1", roleBindings: "1" },
+    },
+    {
+      "@type": `${TYPE}PreconditionFailure`,
+      violations: [
+        { type: "RESOURCE_IN_USE", description: "cannot delete group that external group role mappings name" },
+        { type: "RESOURCE_NOT_EMPTY", description: "cannot delete group with child role bindings" },
+      ],
+    },
+  ],
+};
 
 /** NOT_FOUND of a group. */
 export function expectNotFound(uid: string, rule = `there is no group ${uid}`): Expected {

@@ -116,13 +116,13 @@ call PATCH "$groups/$alpha?updateMask=name,description" '{"name":"delta"}'
 expect 'update and clear' 200 "$(group "$alpha" delta '')"
 
 rule='name must match ^[a-z0-9 ._-]{1,}$'
-info() { printf '{"@type":"%s.ErrorInfo","reason":"%s","domain":"%s"}' "$rpc" "$1" "$domain"; }
+info() { printf '{"@type":"%s.ErrorInfo","reason":"%s","domain":"%s"%s}' "$rpc" "$1" "$domain" "${2:-}"; }
 call POST "$groups/$walk" '{}'
 expect 'create without a name' 400 "{\"code\":3,\"message\":\"Invalid argument: name: $rule\",\"details\":[$(info INVALID_ARGUMENT),\
 {\"@type\":\"$rpc.BadRequest\",\"fieldViolations\":[{\"field\":\"name\",\"description\":\"$rule: name is required\"}]}]}"
 rule='cannot delete group with child groups'
 call DELETE "$groups/$walk"
-expect 'delete what is not empty' 400 "{\"code\":9,\"message\":\"Precondition failed: $rule\",\"details\":[$(info FAILED_PRECONDITION),\
+expect 'delete what is not empty' 400 "{\"code\":9,\"message\":\"Precondition failed: $rule\",\"details\":[$(info FAILED_PRECONDITION ',"metadata":{"groups":"1"}'),\
 {\"@type\":\"$rpc.PreconditionFailure\",\"violations\":[{\"type\":\"RESOURCE_NOT_EMPTY\",\"description\":\"$rule\"}]}]}"
 
 for uid in "$deep" "$beta" "$alpha" "$walk"; do

@@ -154,8 +154,10 @@ describe("a subscription", () => {
   it("keeps its group from being deleted, in every version, until the last is gone", async () => {
     const group = await world.group();
     const uids = [await subscribe(group), await subscribe(group)];
-    const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child subscriptions");
-    for (const uid of uids) {
+    for (const [i, uid] of uids.entries()) {
+      const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child subscriptions", {
+        subscriptions: String(uids.length - i),
+      });
       for (const version of ["v1", "v2beta1", "v2"]) {
         const rest = restAs(world.url, world.owner.token, `/iam/${version}`);
         assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept, version);

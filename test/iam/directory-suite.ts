@@ -11,7 +11,7 @@ import { groupMappingKind } from "../../src/store/iam/group-mappings.js";
 import { groupKind } from "../../src/store/iam/groups.js";
 import { identityProviderKind } from "../../src/store/iam/identity-providers.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
-import { precondition } from "../contract/expectations.js";
+import { keptByDirectory, precondition } from "../contract/expectations.js";
 import { restAs } from "../contract/rest.js";
 import { directoryContext } from "../support/directory-context.js";
 import { bindingRow, childUid, groupRow } from "../support/rows.js";
@@ -135,8 +135,7 @@ export function directorySuite(name: string): void {
       const [identity, group] = [await world.identity(), await world.group()];
       const uid = await manage(provider, identity, viewer, group);
       const { outcome } = await world.owner.rest("DELETE", `/groups/${group}`);
-      const rule = "cannot delete group that external group role mappings name";
-      assert.deepEqual(outcome, precondition("RESOURCE_IN_USE", rule));
+      assert.deepEqual(outcome, keptByDirectory);
       assert.equal((await world.owner.rest("DELETE", `/identities/${identity}`)).status, 200);
       assert.ok(!(await isStored(uid)));
       const mappings = await world.write((tx) => tx.table(groupMappingKind).findUidsWhere("scope", group));

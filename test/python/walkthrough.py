@@ -119,7 +119,7 @@ def delete(name):
     equal(call(groups.DeleteGroup, pb.DeleteGroupRequest(uid=made[name].uid)), empty_pb2.Empty())
 
 
-def refused(method, request, code, message, *details, metadata=TOKEN):
+def refused(method, request, code, message, *details, metadata=TOKEN, counts=None):
     """Makes a call that must fail, and decodes google.rpc.Status of its trailers."""
     try:
         got = call(method, request, metadata)
@@ -131,7 +131,7 @@ def refused(method, request, code, message, *details, metadata=TOKEN):
     else:
         raise AssertionError(f"it was answered: {got!r}")
     equal((status.code, status.message), (code.value[0], message))
-    want = [error_details_pb2.ErrorInfo(reason=code.name, domain=DOMAIN), *details]
+    want = [error_details_pb2.ErrorInfo(reason=code.name, domain=DOMAIN, metadata=counts), *details]
     types = ["type.googleapis.com/" + expected.DESCRIPTOR.full_name for expected in want]
     equal([detail.type_url for detail in status.details], types)
     for packed, expected in zip(status.details, want):
@@ -261,6 +261,7 @@ def delete_what_is_not_empty():
         grpc.StatusCode.FAILED_PRECONDITION,
         f"Precondition failed: {rule}",
         error_details_pb2.PreconditionFailure(violations=[violation]),
+        counts={"groups": "1"},
     )
 
 

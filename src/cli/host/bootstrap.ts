@@ -6,6 +6,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, randomIds } from "../../kernel/ids.js";
 import { Code, CommandError } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
+import { createSecretFile } from "../shared-file.js";
 import { HOUR_S, print, readOrigin, withInstallation } from "./host.js";
 import { describeExisting } from "./members.js";
 
@@ -16,6 +17,8 @@ interface BootstrapOptions {
   readonly ownerEmail?: string;
   readonly data?: string;
   readonly json?: boolean;
+  /** The file to write the token to, in place of standard output. */
+  readonly write?: string;
 }
 
 type Owner = Pick<Bootstrap, "owner" | "awaitedOwner">;
@@ -33,8 +36,11 @@ interface NextSteps {
 /** `arbor bootstrap` */
 export async function bootstrapCommand(settings: Settings, options: BootstrapOptions): Promise<void> {
   const owner = parseOwner(options);
-  const { org, data } = options;
+  const { org, data, write } = options;
   const flags = data === undefined ? "" : ` --data ${data}`;
+  // Created first: where it cannot be, nothing is changed.
+  const file = write === undefined ? undefined : createSecretFile("--write", write);
+  const removeUnwritten = () => file?.remove();
   await withInstallation(settings, "create", async (host) => {
     const existing = await host.store.read((tx) => describeExisting(tx, org, flags));
     if (existing.length > 0) {
@@ -49,11 +55,13 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
       host.keys,
       randomIds,
     );
-    const result = { ...created, token };
+    file?.write(`${JSON.stringify({ ...created, token, audience: baseUrl }, null, 2)}\n`);
+    const result = file === undefined ? { ...created, token } : created;
     if (options.json) print(JSON.stringify({ ...result, audience: baseUrl }));
     else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
+    if (file !== undefined) process.stderr.write(`${escapeControls(`the token is in ${file.path}`)}\n`);
     noteNextSteps({ created, owner, baseUrl, flags, hasProviders: settings.loginProviders !== undefined });
-  });
+  }).finally(removeUnwritten);
 }
 
 function parseOwner({ ownerIssuer: issuer, ownerSubject: subject, ownerEmail: email }: BootstrapOptions): Owner {

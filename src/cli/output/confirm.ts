@@ -41,11 +41,30 @@ export async function confirm(
   { input, output }: Prompt = { input: process.stdin, output: process.stderr },
   declined = "nothing was changed",
 ): Promise<void> {
+  const response = await ask(`${question} [y/N]`, { input, output });
+  if (!/^y(es)?$/i.test(response)) throw new Error(declined);
+}
+
+/**
+ * Asks for the name of what is to be deleted; only that name goes on.
+ *
+ * @throws CommandError INVALID_ARGUMENT when standard input is not a terminal
+ * @throws Error for any other reply
+ */
+export async function confirmName(
+  question: string,
+  name: string,
+  prompt: Prompt = { input: process.stdin, output: process.stderr },
+): Promise<void> {
+  if ((await ask(`${question} (${name}):`, prompt)) !== name) throw new Error("nothing was deleted");
+}
+
+async function ask(question: string, { input, output }: Prompt): Promise<string> {
   requireTerminal({ input, output });
   const lines = createInterface({ input, output, terminal: false });
   // The end of input means no.
   const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
-  const response = await Promise.race([lines.question(`${escapeControls(question)} [y/N] `), ended]);
+  const response = await Promise.race([lines.question(`${escapeControls(question)} `), ended]);
   lines.close();
-  if (!/^\s*y(es)?\s*$/i.test(response)) throw new Error(declined);
+  return response.trim();
 }

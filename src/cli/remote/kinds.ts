@@ -2,7 +2,7 @@
 // and how requests name it. Its commands follow from the row and the descriptors of the service (iam/resource-commands.ts), and
 // so does where its names are accepted (names/fields.ts) and looked up (names/lookup.ts). A row loads the descriptors when they
 // are needed, because most commands need those of one service.
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescService, JsonObject } from "@bufbuild/protobuf";
 import type { ListColumn } from "../output/format.js";
 import { countOf, createColumn, present } from "./iam/columns.js";
 import { findLastSeen } from "./iam/last-seen.js";
@@ -35,6 +35,22 @@ interface KindRow {
   readonly hasPresets?: true;
   /** Whether `create` has `--expires`, and tables show when each ends. */
   readonly mayEnd?: true;
+  /** Whether `delete` has `--recursive`. */
+  readonly isTree?: true;
+  /** What tells one from others of the same parent, where that is not the name; empty where a parent has only one. */
+  readonly key?: readonly KeyField[];
+  /** Whether one that a list shows counts as the same. Others are expired, or managed by a directory. */
+  readonly counts?: (row: JsonObject) => boolean;
+}
+
+/** A field that tells a resource from others of the same parent. */
+export interface KeyField {
+  /** Its path in what is created, in JSON. */
+  readonly created: string;
+  /** The paths in a row of a list that may have the same value; that of `created` unless given. */
+  readonly listed?: readonly string[];
+  /** The filter of lists for it. */
+  readonly filter?: string;
 }
 
 /** The command of a method that is none of the verbs. */
@@ -104,6 +120,7 @@ const rows = [
       },
     ],
     warnsOfNamesakes: true,
+    isTree: true,
   },
   {
     kind: "identity",
@@ -162,6 +179,11 @@ const rows = [
       },
     ],
     mayEnd: true,
+    key: [
+      { created: "identityUid", listed: ["identity.uid"], filter: "identity" },
+      { created: "roleUid", listed: ["role.uid"], filter: "role" },
+    ],
+    counts: ({ managedByUidp = "" }) => managedByUidp === "",
   },
   {
     kind: "identity provider",
@@ -228,6 +250,7 @@ const rows = [
         description: "check an account with its provider",
       },
     ],
+    key: [],
   },
   {
     kind: "group invite",
@@ -243,6 +266,8 @@ const rows = [
       createColumn("KEY ID", "keyId"),
       createColumn("EXPIRES", "expirationTime"),
     ],
+    key: [{ created: "email" }, { created: "roleUid", listed: ["roleUid", "role.uid"] }],
+    counts: ({ expirationTime }) => Date.parse(String(expirationTime)) > Date.now(),
   },
   {
     kind: "external group role mapping",
@@ -263,6 +288,7 @@ const rows = [
         describe: "identity provider",
       },
     ],
+    key: [{ created: "externalGroupId" }, { created: "roleUid" }, { created: "scope" }],
   },
   {
     kind: "SCIM user",
@@ -322,6 +348,7 @@ const rows = [
       createColumn("SELECTS", "tagSelector.kind"),
       createColumn("TAGS", "tagSelector.tags", true),
     ],
+    key: [{ created: "overlay", listed: ["overlay.uid", "overlay.name"] }, { created: "tagSelector" }],
   },
   {
     kind: "subscription",
@@ -332,6 +359,7 @@ const rows = [
     parents: ["group"],
     fields: ["subscription"],
     columns: [uid, createColumn("SINK", "sink")],
+    key: [{ created: "sink" }],
   },
   {
     kind: "advisory",
@@ -361,4 +389,21 @@ export function getKind(kind: string): (typeof kinds)[number] {
   const row = kinds.find((one) => one.kind === kind);
   if (row === undefined) throw new TypeError(`there is no kind ${kind}`);
   return row;
+}
+
+/** The words for several of a kind, such as `role bindings`. */
+export function formatPlural(singular: string): string {
+  const [head = "", ...rest] = singular.split(" of ");
+  return [/[^aeiou]y$/.test(head) ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
+}
+
+/** Formats how many there are of a kind, such as `1 identity` or `more than 100 repos`. */
+export function formatCount(singular: string, count: number | string): string {
+  return `${count} ${String(count) === "1" ? singular : formatPlural(singular)}`;
+}
+
+/** Finds the kind whose plural is a key of the metadata of errors, such as `roleBindings`. */
+export function findKindOfKey(key: string): Kind | undefined {
+  const words = key.replace(/[A-Z]/g, (capital) => ` ${capital}`).toLowerCase();
+  return kinds.find(({ kind }) => formatPlural(kind).toLowerCase() === words)?.kind;
 }

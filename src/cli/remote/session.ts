@@ -15,6 +15,7 @@ import { CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.j
 import {
   type Connection,
   connectTo,
+  errorInfo,
   fieldViolations,
   preconditionViolations,
   quotaViolations,
@@ -163,7 +164,7 @@ async function toCommandError(error: ConnectError, { method, api, given }: Error
   if (error.cause instanceof CommandError) return error.cause;
   const failure = findCallFailure(error, api);
   if (failure !== undefined) return failure;
-  const lines = listLines(error);
+  const lines = [...listLines(error), ...(await listBlocking(error, method))];
   if (error.code === Code.Unauthenticated) {
     // The text of the service would be about a token, as if there was one.
     if (given.token === undefined) lines.splice(0, lines.length, `not logged in to ${api}`);
@@ -195,13 +196,29 @@ function listLines(error: ConnectError): string[] {
   const joined = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
   const details = [
     ...violations.map(({ field, description }) => ({ label: toJsonMaskPath(field), description })),
-    ...preconditionViolations(error).map(({ type, description }) => ({ label: type, description })),
+    // Of what keeps a resource from being deleted there are numbers, which say more.
+    ...(Object.keys(errorInfo(error)?.metadata ?? {}).length > 0 ? [] : preconditionViolations(error)).map(
+      ({ type, description }) => ({ label: type, description }),
+    ),
     ...quotaViolations(error).map(({ subject, description }) => ({ label: subject, description })),
   ];
   const isSplit = violations.length > 1 && rawMessage.endsWith(joined);
   const text = isSplit ? rawMessage.slice(0, -joined.length).trimEnd() : rawMessage;
   const missing = details.filter(({ description }) => !text.includes(description));
   return [text, ...missing.map(({ label, description }) => `  ${label}: ${description}`)];
+}
+
+/** Says how many resources of which kinds keep another one from being deleted; nothing for other errors. */
+async function listBlocking(error: ConnectError, { name }: DescMethod): Promise<string[]> {
+  const entries = Object.entries(errorInfo(error)?.metadata ?? {});
+  if (error.code !== Code.FailedPrecondition || entries.length === 0) return [];
+  const { findKindOfKey, formatCount } = await import("./kinds.js");
+  const counts = entries.map(([key, count]) => {
+    const kind = findKindOfKey(key);
+    return kind === undefined ? `${key}: ${count}` : formatCount(kind, count);
+  });
+  const remedy = name === "DeleteGroup" ? "; arbor iam groups delete --recursive deletes them as well" : "";
+  return [`  in the way: ${counts.join(", ")}${remedy}`];
 }
 
 /** The capabilities that a method declares, for a sentence; empty without any. */

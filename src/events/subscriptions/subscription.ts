@@ -21,7 +21,7 @@ import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { createOperations } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { hasRows } from "../../pipeline/resource/delete.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -56,7 +56,7 @@ export const subscriptions = defineResource({
   kind: subscriptionKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.table(subscriptionKind), "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(subscriptionKind), "groupUid", uid) },
   },
   createdBy: [
     createsInScope(SubscriptionsService.method.createSubscription),

@@ -93,7 +93,7 @@ export const accountAssociations = defineResource({
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, groupUid) => (await tx.table(accountAssociationKind).find(groupUid)) !== undefined,
+      restrict: async (tx, groupUid) => Number((await tx.table(accountAssociationKind).find(groupUid)) !== undefined),
     },
   },
   stable: StableAccountAssociationsService,

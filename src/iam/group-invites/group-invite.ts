@@ -16,7 +16,7 @@ import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { type FormerPath, serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { deleteRows } from "../../pipeline/resource/delete.js";
+import { deleteRows, MAX_COUNTED } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
@@ -57,7 +57,7 @@ export const groupInvites = defineResource({
     type: "iam.chainguard.dev/Group",
     onDelete: {
       restrict: async (tx, uid, nowMs) =>
-        (await tx.table(groupInviteKind).findByExpiry(uid, nowMs, "live", 1)).length > 0,
+        (await tx.table(groupInviteKind).findByExpiry(uid, nowMs, "live", MAX_COUNTED + 1)).length,
       cascade: (tx, uid) => deleteRows(tx.table(groupInviteKind), "groupUid", uid),
     },
   },

@@ -17,7 +17,7 @@ import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { deleteRows, hasRows } from "../../pipeline/resource/delete.js";
+import { countRows, deleteRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope, type Quotas } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -51,7 +51,7 @@ export const groupMappings = defineResource({
   },
   keeps: {
     type: groups.type,
-    restrict: (tx, uid) => hasRows(tx.table(groupMappingKind), "scope", uid),
+    restrict: (tx, uid) => countRows(tx.table(groupMappingKind), "scope", uid),
   },
   createdBy: [
     createsInScope(ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping),

@@ -8,6 +8,7 @@ import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { addMappedGrants, bitOf } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
@@ -31,7 +32,7 @@ export const groups = defineResource({
   kind: groupKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.table(groupKind).hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(groupKind), "parentUid", uid) },
   },
   createdBy: [creates(GroupsService.method.createGroup, findAddition), creates(Groups.method.create, findAddition)],
   stable: StableGroupsService,

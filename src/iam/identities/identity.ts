@@ -16,6 +16,7 @@ import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { timestampOf } from "../../kernel/time.js";
 import type { BodyView } from "../../pipeline/body.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
@@ -49,7 +50,7 @@ export const identities = defineResource({
   kind: identityKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.table(identityKind).hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(identityKind), "groupUid", uid) },
   },
   createdBy: [
     createsInScope(IdentitiesService.method.createIdentity),

@@ -15,7 +15,7 @@ import {
 import { breakRule } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { hasRows } from "../../pipeline/resource/delete.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import {
@@ -73,7 +73,7 @@ export const identityProviders = defineResource({
   kind: identityProviderKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.table(identityProviderKind), "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(identityProviderKind), "groupUid", uid) },
   },
   createdBy: [
     createsInScope(IdentityProvidersService.method.createIdentityProvider),

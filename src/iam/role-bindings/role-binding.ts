@@ -16,6 +16,7 @@ import { timestampOf } from "../../kernel/time.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import type { BodyView } from "../../pipeline/body.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { MAX_COUNTED } from "../../pipeline/resource/delete.js";
 import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
 import { type HydratedBinding, type RoleBindingRow, roleBindingKind } from "../../store/iam/role-bindings.js";
@@ -40,7 +41,8 @@ export const roleBindings = defineResource({
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid) => (await tx.table(roleBindingKind).hasGranted(uid)) && !(await findLastOwner(tx, uid)),
+      restrict: async (tx, uid) =>
+        (await findLastOwner(tx, uid)) ? 0 : tx.table(roleBindingKind).countGranted(uid, MAX_COUNTED + 1),
       async cascade(tx, uid) {
         await tx.table(roleBindingKind).deleteAutomatic(uid);
         await tx.table(roleBindingKind).deleteEndedIn(uid);

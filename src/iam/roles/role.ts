@@ -6,6 +6,7 @@ import { breakRule, invalidArgument } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
 import { type RoleRow, roleKind } from "../../store/iam/roles.js";
@@ -27,7 +28,7 @@ export const roles = defineResource({
   kind: roleKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => tx.table(roleKind).hasChildren(uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(roleKind), "groupUid", uid) },
   },
   createdBy: [createsInScope(RolesService.method.createRole), createsInScope(Roles.method.create)],
   stable: StableRolesService,

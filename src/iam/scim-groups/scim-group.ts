@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type ScimGroup, ScimGroupSchema } from "#gen/arbor/scim/v1/scim_pb.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { hasRows } from "../../pipeline/resource/delete.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { type ScimGroupRow, scimGroupKind } from "../../store/iam/scim-groups.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 
@@ -16,7 +16,7 @@ export const scimGroups = defineResource({
   parent: {
     type: identityProviders.type,
     // The deletion of the provider deletes them before, with their members, in parts.
-    onDelete: { restrict: (tx, uid) => hasRows(tx.table(scimGroupKind), "providerUid", uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(scimGroupKind), "providerUid", uid) },
   },
   mutable: {},
 });

@@ -48,8 +48,8 @@ export type SortName = "uid" | "group" | "name" | "created_at" | "updated_at";
 
 /** What happens to the rows of a kind when the resource above them is deleted; as ON DELETE of SQL. */
 export interface OnDelete {
-  /** Whether rows that exist at `nowMs` keep the parent from being deleted. */
-  readonly restrict?: (tx: Tx, parentUid: string, nowMs: number) => Promise<boolean>;
+  /** Counts rows that exist at `nowMs` and keep the parent from being deleted, as far as MAX_COUNTED + 1 (delete.ts). */
+  readonly restrict?: (tx: Tx, parentUid: string, nowMs: number) => Promise<number>;
   /** Deletes the rows that do not restrict. */
   readonly cascade?: (tx: Tx, parentUid: string) => Promise<void>;
 }

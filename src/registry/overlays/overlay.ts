@@ -10,7 +10,7 @@ import { defineBodies } from "../../pipeline/body.js";
 import type { Handlers } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { hasRows } from "../../pipeline/resource/delete.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -28,7 +28,7 @@ export const overlays = defineResource({
   kind: overlayKind,
   parent: {
     type: groups.type,
-    onDelete: { restrict: (tx, uid) => hasRows(tx.table(overlayKind), "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(overlayKind), "groupUid", uid) },
   },
   createdBy: [createsInScope(OverlaysService.method.createOverlay)],
   stable: StableOverlaysService,
@@ -86,7 +86,7 @@ export function overlaysV2beta1({ listResources, ids }: Pick<ResourceDeps, "list
 
     async deleteOverlay({ uid }, { tx }) {
       await getRow(tx, overlays, uid);
-      if (await hasRows(tx.table(overlayBindingKind), "overlayUid", uid))
+      if (await countRows(tx.table(overlayBindingKind), "overlayUid", uid))
         throw failedPrecondition("RESOURCE_IN_USE", "cannot delete overlay that is bound to a repo");
       await tx.table(overlayKind).delete(uid);
       return {};

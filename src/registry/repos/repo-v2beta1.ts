@@ -12,7 +12,7 @@ import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
 import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
-import { cascadeDelete, deleteInParts, guardDelete, hasRows } from "../../pipeline/resource/delete.js";
+import { cascadeDelete, countRows, deleteInParts, guardDelete } from "../../pipeline/resource/delete.js";
 import { splitOrder } from "../../pipeline/resource/list-query.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -172,7 +172,7 @@ async function requireNoTags(uid: string, tx: Tx): Promise<void> {
 
 // What is added to an image is said in one place: in its repo, or in the overlays that are bound to it.
 async function requireNoBindings(uid: string, tx: Tx): Promise<void> {
-  if (await hasRows(tx.table(overlayBindingKind), "repoUid", uid))
+  if (await countRows(tx.table(overlayBindingKind), "repoUid", uid))
     throw failedPrecondition("RESOURCE_IN_USE", "cannot set the custom overlay of repo with child overlay bindings");
 }
 

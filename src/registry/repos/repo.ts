@@ -12,7 +12,7 @@ import {
 import type { Ids } from "../../kernel/ids.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
-import { hasRows } from "../../pipeline/resource/delete.js";
+import { countRows } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
 import { overlayBindingKind } from "../../store/registry/overlay-bindings.js";
@@ -39,7 +39,7 @@ export const repos = defineResource({
   kind: repoKind,
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { restrict: (tx, uid) => hasRows(tx.table(repoKind), "groupUid", uid) },
+    onDelete: { restrict: (tx, uid) => countRows(tx.table(repoKind), "groupUid", uid) },
   },
   createdBy: [
     createsInScope(ReposService.method.createRepo),

@@ -2,7 +2,7 @@
 import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindPatch, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
-import { ownColumns, selectAny } from "../rows.js";
+import { ownColumns } from "../rows.js";
 import { buildEquals, rowLimit, statement, value } from "../statement.js";
 
 const declared = declareKind({
@@ -55,7 +55,6 @@ export type GroupRow = KindRow<typeof declared>;
 /** The columns of a group that change after its creation. */
 export type GroupPatch = KindPatch<typeof declared>;
 
-const child = selectAny("groups", "parentUid");
 // Any number of roots may share a name: no statement may read all of them.
 const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
   q
@@ -81,10 +80,6 @@ const rootsAfter = statement<{ after: string; limit: number }, GroupRow>((q, t) 
 );
 
 export class Groups extends ListedTable<GroupRow, GroupPatch> {
-  hasChildren(parentUid: string): Promise<boolean> {
-    return this.has(child, { parentUid });
-  }
-
   /** The verified root group with this name: there is at most one. */
   findVerifiedRoot(name: string): Promise<GroupRow | undefined> {
     return this.first(verifiedRoot, { name });

@@ -4,7 +4,7 @@ import { and, asc, isNotNull, lt, sql } from "drizzle-orm";
 import { declareKind, defineKind, type KindPatch, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
 import type { ListQuery, Page } from "../lists/query.js";
-import { selectAny, updateRows } from "../rows.js";
+import { updateRows } from "../rows.js";
 import { buildEquals, buildUpdateValues, rowLimit, statement, value } from "../statement.js";
 import type { Tables } from "../tables/tables.js";
 
@@ -74,7 +74,6 @@ declare module "../tables/kind-tables.js" {
 
 export type IdentityRow = KindRow<typeof declared>;
 
-const child = selectAny("identities", "groupUid");
 const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
   q
     .update(t.identities)
@@ -145,11 +144,6 @@ export class Identities extends ListedTable<IdentityRow, KindPatch<typeof declar
   /** Whether the identity is being deleted. */
   isMarked(uid: string): Promise<boolean> {
     return mapRow(this.findStored(uid), (row) => row !== undefined && row.deleteTimeMs !== null);
-  }
-
-  /** Whether any identity is a child of the group. */
-  hasChildren(groupUid: string): Promise<boolean> {
-    return this.has(child, { groupUid });
   }
 
   /** Sets the last seen time unless the stored one is later. */

@@ -253,12 +253,12 @@ const ofRole = statement<Named<"roleUid"> & Now, RoleBindingRow>((q, t) =>
     .orderBy(asc(t.roleBindings.uid)),
 );
 
-const grantedInGroup = statement<Named<"groupUid"> & Now, object>((q, t) =>
+const grantedInGroup = statement<Named<"groupUid"> & Now & { limit: number }, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
     .where(and(buildEquals(t.roleBindings, "groupUid"), eq(t.roleBindings.automatic, false), isLive(t)))
-    .limit(rowLimit(1)),
+    .limit(rowLimit("limit")),
 );
 
 // The bindings that have ended, in the order of their ends; or those of a group that do not count, in the order of identities and
@@ -692,9 +692,9 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return this.has(ofRoleOutside, { roleUid, groupUid });
   }
 
-  /** Whether the group has a binding besides the automatic ones. */
-  hasGranted(groupUid: string): Promise<boolean> {
-    return this.has(grantedInGroup, { groupUid, ...this.#now() });
+  /** How many bindings the group has besides the automatic ones, counted up to `limit`. */
+  async countGranted(groupUid: string, limit: number): Promise<number> {
+    return (await this.all(grantedInGroup, { groupUid, limit, ...this.#now() })).length;
   }
 
   /**

@@ -2,7 +2,7 @@ import { asc, isNull } from "drizzle-orm";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { declareKind, defineKind, type KindPatch, type KindRow, type KindTable, usualSorts } from "../kind.js";
 import { ListedTable } from "../lists/listed-table.js";
-import { ownColumns, selectAny } from "../rows.js";
+import { ownColumns } from "../rows.js";
 import { statement } from "../statement.js";
 
 /** Custom roles as they are listed; built-in roles belong to no group. */
@@ -36,18 +36,12 @@ declare module "../tables/kind-tables.js" {
 
 export type RoleRow = KindRow<typeof declared>;
 
-const child = selectAny("roles", "groupUid");
 // They are few: one for each built-in role, and what the operator made.
 const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
   q.select(ownColumns(t.roles)).from(t.roles).where(isNull(t.roles.groupUid)).orderBy(asc(t.roles.uid)),
 );
 
 export class Roles extends ListedTable<RoleRow, KindPatch<typeof declared>> {
-  /** Whether any role is a child of the group. */
-  hasChildren(groupUid: string): Promise<boolean> {
-    return this.has(child, { groupUid });
-  }
-
   /** The roles that belong to no group, in the order of uids: those built in, and those of the operator. */
   listOutsideGroups(): Promise<RoleRow[]> {
     return this.all(outsideGroups, {});

@@ -14,6 +14,7 @@ import {
 import type { ResourceKind } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { MAX_COUNTED } from "../../pipeline/resource/delete.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
 import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
@@ -34,9 +35,10 @@ export const advisories = defineResource({
   parent: {
     type: "iam.chainguard.dev/Group",
     onDelete: {
-      restrict: async (tx, uid) => (await findWithdrawnOnly(tx, uid)) === undefined,
+      restrict: async (tx, uid) => (await readAdvisories(tx, uid)).kept,
       async cascade(tx, uid) {
-        for (const one of (await findWithdrawnOnly(tx, uid)) ?? []) await tx.table(advisoryKind).delete(one);
+        const { kept, uids } = await readAdvisories(tx, uid);
+        if (kept === 0) for (const one of uids) await tx.table(advisoryKind).delete(one);
       },
     },
   },
@@ -54,12 +56,16 @@ export const advisories = defineResource({
   },
 });
 
-// The advisories of a group where all of them are withdrawn; undefined otherwise, and where there are too many.
-async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | undefined> {
+// The advisories of a group, and how many of them keep it: those that are not withdrawn, or all where there are too many.
+async function readAdvisories(tx: Tx, groupUid: string): Promise<{ kept: number; uids: readonly string[] }> {
   const uids = await tx.table(advisoryKind).findUidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
-  if (uids.length > MAX_WITHDRAWN) return undefined;
-  for (const one of uids) if ((await tx.table(advisoryKind).find(one))?.deleteTimeMs === null) return undefined;
-  return uids;
+  if (uids.length > MAX_WITHDRAWN) return { kept: uids.length, uids };
+  let kept = 0;
+  for (const one of uids) {
+    if ((await tx.table(advisoryKind).find(one))?.deleteTimeMs === null) kept++;
+    if (kept > MAX_COUNTED) break;
+  }
+  return { kept, uids };
 }
 
 /** The events of advisories, as errors name them. */

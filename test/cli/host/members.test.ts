@@ -1,6 +1,6 @@
 // `arbor bootstrap` again, and the lists with which an operator finds an owner whose uid was lost, beside a running service.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
@@ -60,6 +60,42 @@ describe("arbor bootstrap", () => {
     assert.ok(!stderr.includes(token));
     const listed = await host.run(["iam", "groups", "list"], { ARBOR_API: service.url, ARBOR_TOKEN: token });
     assert.match(listed.stdout, /third\.example/);
+  });
+
+  it("writes the token to a new file for its owner alone, and does not print it", async () => {
+    const file = join(tempDir(), "owner.json");
+    const { code, stdout, stderr } = await onHost("bootstrap", "--org", "written.example", "--write", file, "--json");
+    assert.equal(code, 0, stderr);
+    const { token, audience, ...uids } = JSON.parse(readFileSync(file, "utf8")) as Record<string, string>;
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.ok(token !== undefined && !`${stdout}${stderr}`.includes(token));
+    assert.deepEqual(JSON.parse(stdout), { ...uids, audience });
+    assert.match(stderr, /the token is in \/\S+owner\.json\n/);
+    const listed = await host.run(["iam", "groups", "list"], { ARBOR_API: service.url, ARBOR_TOKEN: token ?? "" });
+    assert.match(listed.stdout, /written\.example/);
+  });
+
+  it("changes nothing where the file of the token exists or cannot be created, and leaves none where nothing was created", async () => {
+    const directory = tempDir();
+    const [file, link, target] = ["file", "link", "target"].map((name) => join(directory, name)) as [
+      string,
+      string,
+      string,
+    ];
+    writeFileSync(file, "kept");
+    symlinkSync(target, link);
+    for (const path of [file, link, join(directory, "missing", "owner.json")]) {
+      const { code, stdout, stderr } = await onHost("bootstrap", "--org", "unwritten.example", "--write", path);
+      assert.deepEqual([code, stdout], [2, ""], stderr);
+      assert.match(stderr, /^arbor: --write: \/\S+ (exists already, and a secret|cannot be created \(ENOENT\))/);
+    }
+    assert.equal(readFileSync(file, "utf8"), "kept");
+    assert.ok(!existsSync(target));
+    const again = join(directory, "again");
+    assert.equal((await onHost("bootstrap", "--org", "acme.example", "--write", again)).code, 6);
+    assert.ok(!existsSync(again));
+    // The control: the name is free.
+    assert.equal((await onHost("bootstrap", "--org", "unwritten.example", "--write", again)).code, 0);
   });
 
   it("does not ask for login providers that the settings have", async () => {

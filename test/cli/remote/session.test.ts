@@ -148,7 +148,10 @@ describe("a refusal", () => {
     await world.json("groups", "create", "--parent", world.root, "--name", "child");
     const { code, stderr } = await world.iam("groups", "delete", world.root, "--yes");
     assert.equal(code, 6);
-    assert.equal(stderr, "arbor: Precondition failed: cannot delete group with child groups\n");
+    assert.equal(
+      stderr,
+      "arbor: Precondition failed: cannot delete group with child groups\n  in the way: 1 group, 1 identity; arbor iam groups delete --recursive deletes them as well\n",
+    );
   });
 
   it("for want of a right names the capability of the method", async () => {

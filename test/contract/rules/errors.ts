@@ -56,7 +56,8 @@ export const errors: readonly Rule[] = [
   {
     anchor: "errors",
     says: "the deletion of a group with repos is code 9 with the type RESOURCE_NOT_EMPTY",
-    http: "DELETE /iam/v2beta1/groups/<full>",
+    http: "DELETE /iam/v2beta1/groups/<fresh>",
+    made: ["<freshRepo>"],
     expect: {
       code: "FAILED_PRECONDITION",
       status: 400,
@@ -64,7 +65,7 @@ export const errors: readonly Rule[] = [
         code: 9,
         message: "Precondition failed: cannot delete group with child repos",
         details: [
-          { "@type": `${TYPE}ErrorInfo`, reason: "FAILED_PRECONDITION", domain },
+          { "@type": `${TYPE}ErrorInfo`, reason: "FAILED_PRECONDITION", domain, metadata: { repos: "1" } },
           {
             "@type": `${TYPE}PreconditionFailure`,
             violations: [{ type: "RESOURCE_NOT_EMPTY", description: "cannot delete group with child repos" }],
@@ -78,7 +79,8 @@ export const errors: readonly Rule[] = [
     says: "gRPC and Connect carry the same code, text and details",
     call: "DeleteGroup",
     over: ["gRPC", "Connect"],
-    request: { uid: "<full>" },
+    request: { uid: "<fresh>" },
+    made: ["<freshRepo>"],
     expect: precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child repos"),
   },
   {

@@ -168,7 +168,10 @@ const guards: Readonly<Record<string, string>> = {
   subscriptions: "<freshSubscription>",
 };
 
-const notEmpty = (children: string) => precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
+const notEmpty = (children: string, ...others: readonly string[]) => {
+  const rule = (kind: string) => `cannot delete group with child ${kind}`;
+  return precondition("RESOURCE_NOT_EMPTY", rule(children), ...others.map(rule));
+};
 const deletesFresh = (...calls: readonly Step[]): readonly Step[] => [
   ...calls,
   { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: { text: "" } },
@@ -182,6 +185,9 @@ const requireGiven = (...made: readonly string[]): Step => ({
   made,
   expect: { result: { uid: "<fresh>" } },
 });
+
+// What is in the way besides repos and advisories, in the order of the error.
+const restricting = ["groups", "identities", "roles", "group invites"];
 
 /** Deletion. */
 const deletion: readonly Rule[] = [
@@ -236,12 +242,12 @@ const deletion: readonly Rule[] = [
   },
   {
     anchor: "deletion",
-    says: "of several kinds of children the error names the first: repos before all others",
+    says: "of several kinds of children the text names the first, repos before all others, and violations name all",
     steps: [
       requireGiven("<freshRepo>", "<freshAdvisory>", "<freshChild>", "<freshIdentity>", "<freshRole>", "<freshInvite>"),
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("repos") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("repos", "advisories", ...restricting) },
       { call: "DeleteRepo", request: { uid: "<freshRepo>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("advisories") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("advisories", ...restricting) },
     ],
   },
   {
@@ -249,13 +255,21 @@ const deletion: readonly Rule[] = [
     says: "then groups, identities, roles, role bindings and invites, and without them the group goes",
     steps: deletesFresh(
       requireGiven("<freshChild>", "<freshIdentity>", "<freshRole>", "<freshForeignBinding>", "<freshInvite>"),
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("groups") },
+      {
+        call: "DeleteGroup",
+        request: { uid: "<fresh>" },
+        expect: notEmpty("groups", "identities", "roles", "role bindings", "group invites"),
+      },
       { call: "DeleteGroup", request: { uid: "<freshChild>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("identities") },
+      {
+        call: "DeleteGroup",
+        request: { uid: "<fresh>" },
+        expect: notEmpty("identities", "roles", "role bindings", "group invites"),
+      },
       { call: "DeleteIdentity", request: { uid: "<freshIdentity>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("roles") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("roles", "role bindings", "group invites") },
       { call: "DeleteRole", request: { uid: "<freshRole>" }, expect: {} },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("role bindings") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("role bindings", "group invites") },
       { call: "DeleteRoleBinding", request: { uid: "<freshForeignBinding>" }, expect: {} },
       { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("group invites") },
       { call: "DeleteGroupInvite", request: { uid: "<freshInvite>" }, expect: {} },
@@ -271,7 +285,7 @@ const deletion: readonly Rule[] = [
         request: { parent: "<fresh>", accountAssociation: { name: "a" } },
         expect: {},
       },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("group invites") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("group invites", "account associations") },
       { call: "DeleteGroupInvite", request: { uid: "<freshInvite>" }, expect: {} },
       { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("account associations") },
     ],
@@ -310,7 +324,7 @@ const deletion: readonly Rule[] = [
         request: { parent: "<fresh>", accountAssociation: { name: "a" } },
         expect: {},
       },
-      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("account associations") },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("account associations", "subscriptions") },
       { call: "DeleteAccountAssociation", request: { uid: "<fresh>" }, expect: {} },
       { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: notEmpty("subscriptions") },
       { call: "DeleteSubscription", request: { uid: "<freshSubscription>" }, expect: {} },

@@ -125,12 +125,17 @@ export function invalid(...violations: readonly Violation[]): Expectation {
   };
 }
 
-/** FAILED_PRECONDITION with one violation. */
-export function precondition(type: string, description: string | RegExp): Expectation {
+/** FAILED_PRECONDITION with a violation for each description. */
+export function precondition(
+  type: string,
+  description: string | RegExp,
+  ...others: readonly (string | RegExp)[]
+): Expectation {
+  const violations = [description, ...others].map((one) => ({ type, description: one }));
   return {
     code: "FAILED_PRECONDITION",
     message: typeof description === "string" ? `Precondition failed: ${description}` : /^Precondition failed: /,
-    details: [{ "@type": `${TYPE}PreconditionFailure`, violations: [{ type, description }] }],
+    details: [{ "@type": `${TYPE}PreconditionFailure`, violations }],
   };
 }
 

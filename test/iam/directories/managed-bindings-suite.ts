@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { signIn } from "../../../src/iam/people/sign-in.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
-import { precondition } from "../../contract/expectations.js";
+import { keptByDirectory, precondition } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { directoryContext } from "../../support/directory-context.js";
 import { insertProvider, insertScimGroup, insertScimUser } from "../../support/scim-people.js";
@@ -185,10 +185,7 @@ export function managedBindingsSuite(name: string): void {
       it("keeps its group through its mapping alone", async () => {
         const { scope, mapping } = await createMember();
         const { outcome } = await world.owner.rest("DELETE", `/groups/${scope}`);
-        assert.deepEqual(
-          outcome,
-          precondition("RESOURCE_IN_USE", "cannot delete group that external group role mappings name"),
-        );
+        assert.deepEqual(outcome, keptByDirectory);
         assert.equal((await world.owner.rest("DELETE", `/externalGroupRoleMappings/${mapping}`)).status, 200);
         assert.equal((await world.owner.rest("DELETE", `/groups/${scope}`)).status, 200);
       });

@@ -53,6 +53,21 @@ export function addAccess(access: Command): void {
     (await import("./lists.js")).listWhoCan(method, fieldFlagsOf(subjects), flags),
   );
 
+  const review = addCommonFlags(access.command("review").addOption(createColumnsOption()))
+    .description(
+      "list the role bindings of a group and of those below it by the last use of the identity, those that were never used first",
+    )
+    .requiredOption("--group <uid-or-name>", "the group, such as acme.example")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
+    .action(async (flags) => (await import("./review.js")).printReview(flags));
+  const iam = "chainguard.platform.iam.v2beta1";
+  setMethods(
+    review,
+    ...[`${iam}.GroupsService/GetGroup`, `${iam}.GroupsService/ListGroups`],
+    ...[`${iam}.RoleBindingsService/ListRoleBindings`, `${iam}.IdentitiesService/ListIdentities`],
+    ...[`${iam}.IdentitiesService/GetIdentity`, "chainguard.platform.auth.Auth/Validate"],
+  );
+
   const search = addListFlags(access.command("search"), searchNames, ["prefix"])
     .description("find groups, identities and repos by the beginning of their names")
     .argument("<prefix>", "how the names begin");

@@ -28,6 +28,16 @@ export function toTemporary(request: Message, expires: string) {
   };
 }
 
+/** Describes how the end of a binding differs from that of `--expires`. */
+export async function compareEnds(call: MethodCall, binding: JsonObject, expires: unknown): Promise<string[]> {
+  const endTime = (await readEndColumn(call))?.cell(binding) ?? "";
+  if (typeof expires === "string") {
+    if (endTime === "") return ["it does not end"];
+    return Date.parse(endTime) === parseExpiry("--expires", expires) ? [] : [`it ends at ${endTime}`];
+  }
+  return endTime === "" ? [] : [`it ends at ${endTime}`];
+}
+
 /**
  * Reads the column with the ends of role bindings.
  *

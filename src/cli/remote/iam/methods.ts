@@ -6,6 +6,7 @@ import type { DescField, DescMessage, DescMethodUnary } from "@bufbuild/protobuf
 import { type Argument, type Command, Help, type Option } from "commander";
 import { type Comments, readFileComments } from "../../../codec/proto-comments.js";
 import { addCommonFlags, addConfirmation, addFilterFlag, createColumnsOption, FormerFlag } from "../flags.js";
+import { formatPlural } from "../kinds.js";
 import { setMethods } from "../methods.js";
 import {
   createFieldArguments,
@@ -17,13 +18,7 @@ import {
 } from "./field-flags.js";
 import { listFilters } from "./filters.js";
 import { addPresetFlags, choosePreset } from "./presets/presets.js";
-import {
-  type ActionCommand,
-  findResourceField,
-  formatPlural,
-  type ResourceCommand,
-  type Verb,
-} from "./resource-commands.js";
+import { type ActionCommand, findResourceField, type ResourceCommand, type Verb } from "./resource-commands.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
@@ -73,6 +68,10 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     if (resource.mayEnd) {
       command.option("--expires <time>", "when it ends: a time such as 2026-01-31T12:00:00Z, or a duration such as 8h");
     }
+    // Terms that were accepted stay accepted, so that is repeated as it is.
+    if (resource.createAlias === undefined) {
+      command.option("--if-absent", "print the one that exists already, where there is one, and create none");
+    }
     return addCommonFlags(command).action(async (given) => {
       const chosen = choosePreset(command, given);
       const flags = fieldFlagsOf(command);
@@ -97,9 +96,13 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     const command = parent
       .command("delete <uid>")
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
-    return addCommonFlags(addConfirmation(command)).action(async (uid, given) =>
-      (await import("./run.js")).runDelete(resource, method, uid, given),
-    );
+    if (resource.isTree) {
+      command.option("--recursive", "delete all groups below it, and all that is in them, as well; lists it first");
+    }
+    return addCommonFlags(addConfirmation(command)).action(async (uid, { recursive = false, ...given }) => {
+      if (recursive) return (await import("./delete-tree.js")).deleteTree(uid, given);
+      return (await import("./run.js")).runDelete(resource, method, uid, given);
+    });
   },
 };
 

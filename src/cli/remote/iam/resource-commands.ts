@@ -1,8 +1,8 @@
 // What the commands of a resource are: methods, and the columns of lists. Those of a kind follow from its row (kinds.ts) and the
 // descriptors of its service. Flags, requests and responses follow from the descriptors.
-import type { DescField, DescMessage, DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethodUnary, DescService, JsonObject } from "@bufbuild/protobuf";
 import type { ListColumn } from "../../output/format.js";
-import { getKind, type Kind } from "../kinds.js";
+import { getKind, type KeyField, type Kind } from "../kinds.js";
 
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
@@ -29,6 +29,12 @@ export interface ResourceCommand {
   readonly hasPresets?: true;
   /** Whether `create` has `--expires`, and tables show when each ends. */
   readonly mayEnd?: true;
+  /** Whether `delete` has `--recursive`. */
+  readonly isTree?: true;
+  /** Whether `create` has `--if-absent`, and how it finds one that exists: by its key, or else by its name. */
+  readonly isNamed?: boolean;
+  readonly key?: readonly KeyField[];
+  readonly counts?: (row: JsonObject) => boolean;
 }
 
 /** The command of a method that is none of the verbs. */
@@ -105,10 +111,4 @@ export function findResourceField({ methods }: ResourceCommand, { input }: DescM
   const { list, get } = methods;
   const resource = list === undefined ? get?.output : getRowsField(list).message;
   return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === resource);
-}
-
-/** Formats the words for several of a resource, such as `events of an advisory`. */
-export function formatPlural(singular: string): string {
-  const [head = "", ...rest] = singular.split(" of ");
-  return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
 }

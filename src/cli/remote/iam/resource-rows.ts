@@ -1,8 +1,8 @@
 // The resources below a command. The descriptors of one are loaded when its command is named.
 import type { Command } from "commander";
 import { addLazyCommand, type FillCommand } from "../../lazy-command.js";
-import { getKind, type Kind } from "../kinds.js";
-import { formatPlural, loadCommands, type ResourceCommand } from "./resource-commands.js";
+import { formatPlural, getKind, type Kind } from "../kinds.js";
+import { loadCommands, type ResourceCommand } from "./resource-commands.js";
 
 export interface ResourceRow {
   /** The name on the command line. */

@@ -97,14 +97,27 @@ export async function runCreate(
   given: OneFlags,
 ): Promise<void> {
   const field = findResourceField(resource, method);
-  const { request } = await buildRequest(method.input, flags, given, field);
+  const { request, paths } = await buildRequest(method.input, flags, given, field);
+  const { expires, ifAbsent } = given;
   await withSession(given, async (session) => {
     await session.names.resolve(method, request);
-    await createWarning(session, resource, { method, request, created: field }, async () => {
-      if (typeof given.expires !== "string") return printResponse(resource, session, method, request, given);
-      const temporary = (await import("./binding-ends.js")).toTemporary(request, given.expires);
+    const createOne = async () => {
+      if (typeof expires !== "string") return printResponse(resource, session, method, request, given);
+      const temporary = (await import("./binding-ends.js")).toTemporary(request, expires);
       return printResponse(resource, session, temporary.method, temporary.request, given);
-    });
+    };
+    if (ifAbsent !== true) return createWarning(session, resource, { method, request, created: field }, createOne);
+    const { createIfAbsent } = await import("./if-absent.js");
+    await createIfAbsent(
+      session,
+      { resource, method, request, field, paths },
+      {
+        create: createOne,
+        print: (existing) => printOne(resource, session, method, existing, given),
+        compare: async (existing) =>
+          resource.mayEnd ? (await import("./binding-ends.js")).compareEnds(session.call, existing, expires) : [],
+      },
+    );
   });
 }
 
@@ -268,14 +281,24 @@ async function formatArguments(
 }
 
 async function printResponse(
-  { hasRedirectUri }: Pick<ResourceCommand, "hasRedirectUri">,
-  { call, output }: Session,
+  resource: Pick<ResourceCommand, "hasRedirectUri">,
+  session: Session,
   method: DescMethodUnary,
   request: Message,
   given: OneFlags,
 ): Promise<void> {
+  await printOne(resource, session, method, await session.call(method, request), given);
+}
+
+/** Prints one resource, as a method returns it. */
+async function printOne(
+  { hasRedirectUri }: Pick<ResourceCommand, "hasRedirectUri">,
+  { output }: Session,
+  method: DescMethodUnary,
+  response: JsonObject,
+  given: OneFlags,
+): Promise<void> {
   const { output: format } = given;
-  const response: JsonObject = await call(method, request);
   const redirectUri = hasRedirectUri && isTable(format) ? await fetchRedirectUri(given) : undefined;
   const rows = (): DetailRow[] => [
     ...toDetailRows(method.output, omitUnseen(response)),

@@ -1,6 +1,6 @@
 // `arbor whoami` and `arbor members`: who calls, and who holds roles in a group.
 import type { Command } from "commander";
-import { addCommonFlags, createColumnsOption } from "../flags.js";
+import { addCommonFlags, addConfirmation, createColumnsOption } from "../flags.js";
 import { setMethods } from "../methods.js";
 
 const IAM = "chainguard.platform.iam.v2beta1";
@@ -27,4 +27,19 @@ export function addMembers(members: Command): void {
     .description("list the people and workloads of a group, with their roles, also those from groups above it")
     .requiredOption("--group <uid-or-name>", "the group, such as acme.example/platform")
     .action(async (flags) => (await import("./members.js")).listMembers(flags));
+  const offboard = setMethods(
+    members.command("offboard"),
+    `${IAM}.RoleBindingsService/DeleteRoleBinding`,
+    `${IAM}.GroupInvitesService/DeleteGroupInvite`,
+    "arbor.tokens.v1.TokensService/RevokePersonTokens",
+  );
+  addCommonFlags(addConfirmation(offboard, ({ dryRun }) => dryRun !== true))
+    .description(
+      "take from a person all role bindings in a group and below it, open invites, and tokens and sessions, and list what remains. " +
+        "Run it again after an interruption",
+    )
+    .argument("<person>", "e-mail address or uid of the person")
+    .option("--group <uid-or-name>", "the group; the organisation unless given, where you have roles in one alone")
+    .option("--dry-run", "print what would be taken and what would remain, and take nothing")
+    .action(async (person, flags) => (await import("./offboard.js")).offboard(person, flags));
 }

@@ -1,6 +1,11 @@
 // `arbor iam identities create` with the flags of a preset: one call, which creates the identity with its conditions.
-import { create, type JsonObject } from "@bufbuild/protobuf";
-import { ConditionSchema, CreateIdentityRequestSchema, TrustService } from "#gen/arbor/trust/v1/trust_pb.js";
+import { create, fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import {
+  ConditionSchema,
+  CreateIdentityRequestSchema,
+  GetConditionsRequestSchema,
+  TrustService,
+} from "#gen/arbor/trust/v1/trust_pb.js";
 import {
   type CreateIdentityRequest,
   IdentitiesService,
@@ -34,7 +39,8 @@ export async function createFromPreset(
 ): Promise<void> {
   const method = IdentitiesService.method.createIdentity;
   const field = findResourceField(resource, method);
-  const request = (await buildRequest(method.input, flags, given, field)).request as CreateIdentityRequest;
+  const built = await buildRequest(method.input, flags, given, field);
+  const request = built.request as CreateIdentityRequest;
   const identity = request.identity ?? create(IdentitySchema);
   request.identity = identity;
   const trust = await preset.findTrust(values);
@@ -45,20 +51,48 @@ export async function createFromPreset(
     const { parent } = request;
     const conditions = trust.conditions.map((condition) => create(ConditionSchema, condition));
     const trusting = create(CreateIdentityRequestSchema, { parent, identity, conditions });
-    await createWarning(session, resource, { method, request, created: field }, async () => {
-      const { call, output } = session;
-      const response = await call(TrustService.method.createIdentity, trusting);
-      const { identity: created = {}, conditions: stored = [] } = response;
+    const { call, output } = session;
+    const print = async (found: JsonObject, stored: JsonValue, accepted: string) => {
       const rows = (): DetailRow[] => [
-        ...toDetailRows(IdentitySchema, omitUnseen(created as JsonObject)),
-        ...conditions.map((condition): DetailRow => ["condition", formatCondition(condition)]),
-        ["accepts", trust.accepted],
+        ...toDetailRows(IdentitySchema, omitUnseen(found)),
+        ...(stored as JsonObject[]).map(
+          (one): DetailRow => ["condition", formatCondition(fromJson(ConditionSchema, one))],
+        ),
+        ...(accepted === "" ? [] : [["accepts", accepted] as const]),
       ];
       // The members of an identity, as without a preset.
-      const json = { ...(created as JsonObject), conditions: stored };
-      await output.write(formatResponse(given.output, json, rows, output.terminal));
-    });
+      await output.write(formatResponse(given.output, { ...found, conditions: stored }, rows, output.terminal));
+    };
+    const createOne = async () => {
+      const response = await call(TrustService.method.createIdentity, trusting);
+      await print((response.identity ?? {}) as JsonObject, response.conditions ?? [], trust.accepted);
+    };
+    if (given.ifAbsent !== true) {
+      return createWarning(session, resource, { method, request, created: field }, createOne);
+    }
+    const { createIfAbsent, isSameJson } = await import("../if-absent.js");
+    const wished = conditions.map((condition) => toJson(ConditionSchema, condition));
+    let stored: JsonValue = [];
+    await createIfAbsent(
+      session,
+      { resource, method, request, field, paths: [...built.paths, ...findRelationship(identity)] },
+      {
+        create: createOne,
+        print: async (existing) => {
+          const ofExisting = create(GetConditionsRequestSchema, { identity: String(existing.uid) });
+          stored = (await call(TrustService.method.getConditions, ofExisting)).conditions ?? [];
+          const isSame = isSameJson(stored, wished);
+          await print(existing, stored, isSame ? trust.accepted : "");
+        },
+        compare: async () => (isSameJson(stored, wished) ? [] : ["conditions"]),
+      },
+    );
   });
+}
+
+function findRelationship({ relationship }: Identity): string[] {
+  const field = IdentitySchema.fields.find(({ localName }) => localName === relationship.case);
+  return field === undefined ? [] : [field.name];
 }
 
 /** Sets issuer and subject, of static keys as well. Other parts of the relationship stay, such as an audience. */
