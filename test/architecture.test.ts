@@ -141,7 +141,6 @@ const rules: Record<string, readonly string[]> = {
     "audit/chain",
     "audit/verify",
     "cli/errors",
-    "cli/examples",
     "cli/flag-file",
     "cli/lazy-command",
     "cli/output",
