@@ -141,6 +141,7 @@ const rules: Record<string, readonly string[]> = {
     "audit/chain",
     "audit/verify",
     "cli/errors",
+    "cli/examples",
     "cli/flag-file",
     "cli/output",
     "cli/shared-file",

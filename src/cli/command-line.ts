@@ -4,7 +4,7 @@
 import { Command, CommanderError, type ErrorOptions } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
-import { Code, CommandError, invalidFlag, reportError, UsageError } from "./errors.js";
+import { Code, CommandError, invalidFlag, NegativeAnswer, reportError, UsageError } from "./errors.js";
 import { formatExamples } from "./examples.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 
@@ -42,6 +42,10 @@ const remoteGroups: readonly { readonly names: readonly string[]; readonly load:
   },
   { names: ["scim"], load: async () => (await import("./remote/scim/commands.js")).addScimCommands },
   { names: ["events"], load: async () => (await import("./remote/events/commands.js")).addEventsCommands },
+  {
+    names: ["apply", "export"],
+    load: async () => (await import("./remote/apply/commands.js")).addApplyCommands,
+  },
   { names: ["api"], load: async () => (await import("./remote/api/commands.js")).addApiCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
 ];
@@ -66,15 +70,23 @@ export async function runCommandLine(args: readonly string[], loadHost: LoadComm
     await assertWritten();
     return 0;
   } catch (error) {
-    if (error instanceof UsageError && called !== undefined) {
-      return reportError(new CommandError(error.code, `${error.message}; ${pointToHelp(called)}`, error));
-    }
-    if (!(error instanceof CommanderError)) return reportError(error);
-    if (error.exitCode === 0) return 0;
-    // The parser has printed the help of a group of commands.
-    if (error.code === "commander.help") process.stderr.write("\narbor: a command is missing\n");
-    return 2;
+    if (error instanceof NegativeAnswer) return error.exitCode;
+    const code = reportFailure(error, called);
+    // There 2 says that there are differences, so that an error is 1 whatever it is about.
+    return code !== 0 && args[0] === "apply" && args.includes("--dry-run") ? 1 : code;
   }
+}
+
+/** Prints why a command failed, and returns its exit code. */
+function reportFailure(error: unknown, called: Command | undefined): number {
+  if (error instanceof UsageError && called !== undefined) {
+    return reportError(new CommandError(error.code, `${error.message}; ${pointToHelp(called)}`, error));
+  }
+  if (!(error instanceof CommanderError)) return reportError(error);
+  if (error.exitCode === 0) return 0;
+  // The parser has printed the help of a group of commands.
+  if (error.code === "commander.help") process.stderr.write("\narbor: a command is missing\n");
+  return 2;
 }
 
 /**

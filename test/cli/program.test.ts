@@ -33,6 +33,8 @@ describe("the commands", () => {
       "access",
       "scim",
       "events",
+      "apply",
+      "export",
       "api",
       "completion",
     ];

@@ -158,7 +158,8 @@ function toRow(identity: JsonObject): JsonObject {
   };
 }
 
-function isPullToken({ name, staticKeys }: JsonObject): boolean {
+/** Whether an identity is one of a pull token. */
+export function isPullToken({ name, staticKeys }: JsonObject): boolean {
   return String(name).startsWith(PREFIX) && (staticKeys as JsonObject | undefined)?.issuer === ISSUER;
 }
 
