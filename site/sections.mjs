@@ -29,6 +29,7 @@ export const sections = [
       "client",
       "stubs",
       "access",
+      "apply",
       "audit",
       "token-leaked",
       "offboarding",

@@ -4,7 +4,7 @@
 import { Command, CommanderError, type ErrorOptions, type Help } from "commander";
 import { commandVariables } from "../config/command-variables.js";
 import { VERSION } from "../kernel/version.js";
-import { Code, CommandError, invalidFlag, reportError, UsageError } from "./errors.js";
+import { Code, CommandError, invalidFlag, NegativeAnswer, reportError, UsageError } from "./errors.js";
 import { addLazyCommand, fillAll, fillNamed, pathOf } from "./lazy-command.js";
 import { assertWritten, escapeControls, watchStdout } from "./output/terminal.js";
 import { type LoadHost, listTopCommands } from "./top-commands.js";
@@ -38,15 +38,23 @@ export async function runCommandLine(args: readonly string[], commandLine: Comma
     await assertWritten();
     return 0;
   } catch (error) {
-    if (error instanceof UsageError && called !== undefined) {
-      return reportError(new CommandError(error.code, `${error.message}; ${pointToHelp(called)}`, error));
-    }
-    if (!(error instanceof CommanderError)) return reportError(error);
-    if (error.exitCode === 0) return assertWritten().then(() => 0, reportError);
-    // The parser has printed the help of a group of commands.
-    if (error.code === "commander.help") process.stderr.write("\narbor: a command is missing\n");
-    return 2;
+    if (error instanceof NegativeAnswer) return error.exitCode;
+    const code = await reportFailure(error, called);
+    // There 2 says that there are differences, so that an error is 1 whatever it is about.
+    return code !== 0 && args[0] === "apply" && args.includes("--dry-run") ? 1 : code;
   }
+}
+
+/** Prints why a command failed, and returns its exit code. */
+async function reportFailure(error: unknown, called: Command | undefined): Promise<number> {
+  if (error instanceof UsageError && called !== undefined) {
+    return reportError(new CommandError(error.code, `${error.message}; ${pointToHelp(called)}`, error));
+  }
+  if (!(error instanceof CommanderError)) return reportError(error);
+  if (error.exitCode === 0) return assertWritten().then(() => 0, reportError);
+  // The parser has printed the help of a group of commands.
+  if (error.code === "commander.help") process.stderr.write("\narbor: a command is missing\n");
+  return 2;
 }
 
 /** Creates the parser of the command line, whose commands are filled when they are named. */

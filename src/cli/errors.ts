@@ -51,8 +51,8 @@ export class UsageError extends CommandError {}
 
 /** The answer "no" of a command that answers a question. The command has printed it, so nothing more is printed. */
 export class NegativeAnswer extends Error {
-  /** As that of `check` with a finding. */
-  readonly exitCode = 1;
+  /** As that of `check` with a finding, unless the answer has another one. */
+  readonly exitCode: number = 1;
 }
 
 /**
@@ -78,14 +78,13 @@ const SOFTWARE_ERROR = 70;
 const programFaults = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError];
 
 /**
- * Prints an error to standard error, and the stack of a fault of the program; nothing for a {@link NegativeAnswer}.
+ * Prints an error to standard error, and the stack of a fault of the program.
  *
  * @returns the exit code of the command: 2 for wrong settings, one per class of status, that of UNAVAILABLE for a fault of
  * the disk, that of FAILED_PRECONDITION for a wrong master key or a damaged database, that of a worker which could not
  * start, 70 for a fault of the program, 1 for all others
  */
 export function reportError(error: unknown): number {
-  if (error instanceof NegativeAnswer) return error.exitCode;
   if (programFaults.some((fault) => error instanceof fault)) {
     process.stderr.write(`arbor: a fault of the program: ${escapeLines((error as Error).stack ?? String(error))}\n`);
     return SOFTWARE_ERROR;

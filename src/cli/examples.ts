@@ -454,6 +454,20 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "audit export": [["Copy the events of an organisation", "arbor audit export --scope acme.example"]],
   "audit get": [["Show one event", 'arbor audit get "$EVENT_ID"']],
 
+  apply: [
+    ["See what a file would change", "arbor apply -f acme.yaml --dry-run"],
+    ["Make the changes, after a question", "arbor apply -f acme.yaml"],
+    ["Set up another organisation like this one", "arbor apply -f acme.yaml --into test.example"],
+    [
+      "Make the changes in a pipeline, and delete what is no longer in the file",
+      "arbor apply -f acme.yaml --prune --yes",
+    ],
+  ],
+  export: [
+    ["Keep an organisation in a file", "arbor export acme.example > acme.yaml"],
+    ["Go on with Terraform", "arbor export acme.example -o terraform > acme.tf"],
+  ],
+
   serve: [
     ["Run the service on SQLite", "arbor serve --data /var/lib/arbor --base-url https://platform.example.com"],
     ["Run it on PostgreSQL", "arbor serve --database-url-file /etc/arbor/database-url"],

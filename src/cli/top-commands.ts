@@ -124,6 +124,18 @@ export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): Lazy
     row(RESOURCES, "audit", "what was changed, when and by whom", async () =>
       fillBoth(await onHost("audit")(), (await import("./remote/audit/api-commands.js")).addAuditApiCommands),
     ),
+    row(
+      RESOURCES,
+      "apply",
+      "make an organisation what a file says: groups, identities, roles, bindings, subscriptions",
+      async () => (await import("./remote/apply/commands.js")).addApply,
+    ),
+    row(
+      RESOURCES,
+      "export",
+      "write an organisation as a file for `arbor apply`, or for Terraform",
+      async () => (await import("./remote/apply/commands.js")).addExport,
+    ),
 
     ...Object.entries(hostDescriptions).map(([path, text]) => ({ ...host(path as HostPath, text), group: HOST })),
 

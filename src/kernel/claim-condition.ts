@@ -1,7 +1,8 @@
 // How conditions on the claims of a token are written in a sentence, by the service and by the command line. The types have the
 // shape of the messages of arbor.trust.v1.
 
-interface ClaimValue {
+/** A value that claims are compared with. */
+export interface ClaimValue {
   readonly kind: { readonly case?: string | undefined; readonly value?: string | bigint | boolean | undefined };
 }
 

@@ -34,7 +34,8 @@ describe("the examples", () => {
       for (const [wish, line] of lines) {
         assert.match(wish, /^[A-Z`][^.]+$/);
         // Some are a part of a longer line of a shell.
-        const [arbor, ...words] = splitWords(/[$<]\((arbor [^)]*)\)/.exec(line)?.[1] ?? line);
+        const own = /[$<]\((arbor [^)]*)\)/.exec(line)?.[1] ?? line.replace(/ > \S+$/, "");
+        const [arbor, ...words] = splitWords(own);
         assert.equal(arbor, "arbor", line);
         const error = await parse(path, words);
         assert.ok(!(error instanceof CommanderError), `${line}: ${error}`);

@@ -62,6 +62,7 @@ const harmless: ReadonlySet<string> = new Set([
 
 /** Commands whose last word does not say that they ask, with what they are given so that they do. */
 const withFlags: Readonly<Record<string, readonly string[]>> = {
+  apply: ["--file", "x"],
   "registry move": ["--delete-old"],
 };
 /** It reads before it asks: what the guard would shut out. test/cli/remote/iam/trust.test.ts shows that it sets nothing. */

@@ -19,7 +19,7 @@ describe("the commands", () => {
     const groups = [
       ["login", "logout", "status", "whoami", "docs", "demo"],
       ["members", "can", "access", "find"],
-      ["iam", "registry", "advisories", "events", "scim", "audit"],
+      ["iam", "registry", "advisories", "events", "scim", "audit", "apply", "export"],
       ["serve", "bootstrap", "config", "migrate", "check", "backup", "restore", "copy", "admin"],
       ["auth", "api", "completion", "version", "help"],
     ];

@@ -1,8 +1,8 @@
 // Where events may be sent to.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isSink } from "../../src/events/subscriptions/subscription.js";
 import { breakRule } from "../../src/kernel/errors.js";
+import { isSink } from "../../src/kernel/field-rules.js";
 
 const RULE = breakRule("sink", "must be an https URL of at most 2048 characters without user or fragment");
 const long = (length: number) => `https://a.example/${"x".repeat(length - "https://a.example/".length)}`;

@@ -162,10 +162,12 @@ describe("the package of the command line", () => {
     const { dependencies } = JSON.parse(fs.readFileSync(join(own(), "package.json"), "utf8"));
     const files = fs.readdirSync(join(own(), "dist"), { recursive: true, encoding: "utf8" });
     const code = files.filter((name) => name.endsWith(".js")).map((name) => fs.readFileSync(join(own(), "dist", name)));
-    const imports = code.flatMap((text) => [...String(text).matchAll(/\b(?:from|import|import\()"([@\w.][^"]*)"/g)]);
+    const imports = code.flatMap((text) => [
+      ...String(text).matchAll(/\b(?:from|import|import\(|require\d*\()"([@\w.][^"]*)"/g),
+    ]);
     const names = imports.map(([, name = ""]) => name.replace(/^node:/, ""));
     const foreign = names.filter((name) => !name.startsWith(".") && !builtinModules.includes(name));
-    assert.deepEqual([...new Set(foreign)], Object.keys(dependencies));
+    assert.deepEqual([...new Set(foreign)].sort(), Object.keys(dependencies).sort());
     assert.match(fs.readFileSync(join(own(), "dist/bundled-licences.txt"), "utf8"), /^commander \d/m);
   });
 

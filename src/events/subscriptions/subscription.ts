@@ -14,7 +14,7 @@ import {
   SubscriptionsService,
 } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { groups } from "../../iam/groups/group.js";
-import { breakRule } from "../../kernel/errors.js";
+import { isSink } from "../../kernel/field-rules.js";
 import { timestampOf } from "../../kernel/time.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
@@ -25,27 +25,9 @@ import { countRows } from "../../pipeline/resource/delete.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { findsResource, getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
-import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { type SubscriptionRow, subscriptionKind } from "../../store/iam/subscriptions.js";
 import { beginPosition } from "../delivery/control.js";
-
-const MAX_SINK = 2_048;
-// The authority, then the characters that RFC 3986, section 2 allows in a URL, without the `#` of a fragment.
-const HTTPS_URL = /^https:\/\/([^/?]+)[\w.~:/?[\]@!$&'()*+,;=%-]*$/i;
-
-/**
- * The rule for sinks: an https URL of at most 2048 characters without user and fragment. The host is
- * not resolved, because its address may change before an event is sent.
- */
-export const isSink: FieldRule = (value, field) => {
-  if (typeof value !== "string" || value === "") return breakRule(field, "is required");
-  const authority = value.length <= MAX_SINK ? HTTPS_URL.exec(value)?.[1]?.toLowerCase() : undefined;
-  const host = authority !== undefined && URL.canParse(value) ? new URL(value).host : undefined;
-  // URL parsers normalize some hosts, such as 0x7f.1, so the host must be normalized already.
-  if (host !== undefined && (authority === host || authority === `${host}:443`)) return undefined;
-  return breakRule(field, `must be an https URL of at most ${MAX_SINK} characters without user or fragment`);
-};
 
 /** The subscription resource. It cannot change after its creation. */
 export const subscriptions = defineResource({

@@ -3,14 +3,13 @@
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { type AllowedIssuer, type IssuerGuard, IssuerGuardSchema } from "#gen/arbor/trust/v1/trust_pb.js";
 import { type BrokenRule, breakRule, failedPrecondition } from "../../kernel/errors.js";
+import { findConditionProgramsFault, findIssuersFault } from "../../kernel/trust-rules.js";
 import { rootOf } from "../../kernel/uidp.js";
-import { isIssuerUrl } from "../../pipeline/resource/rules.js";
 import { type GroupRow, groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
-import { findConditionsFault, findProgramsFault } from "../identities/conditions.js";
+import { findConditionsFault } from "../identities/conditions.js";
 import type { Relationship } from "../identities/relationship.js";
 
-const MAX_ISSUERS = 50;
 const MAX_BYTES = 16 * 1024;
 
 /** Converts a guard to what is stored: the JSON of its message. */
@@ -43,30 +42,15 @@ export function completeGuard({ issuers, staticKeys, aws, servicePrincipals }: I
 
 /** Finds the rule that a guard breaks; undefined for a valid one. */
 export function findGuardFault(guard: IssuerGuard, field: string): BrokenRule | undefined {
-  const { issuers } = guard;
-  if (issuers.length > MAX_ISSUERS) return breakRule(`${field}.issuers`, `must be at most ${MAX_ISSUERS}`);
-  for (const [i, issuer] of issuers.entries()) {
-    const broken = findIssuerFault(issuer, `${field}.issuers[${i}]`);
-    if (broken !== undefined) return broken;
-  }
-  const named = issuers.map(({ allowed }) => `${allowed.case} ${allowed.value}`);
-  if (new Set(named).size < named.length)
-    return breakRule(`${field}.issuers`, "must not repeat an issuer or an origin");
-  if (Buffer.byteLength(JSON.stringify(guardToJson(guard))) > MAX_BYTES)
-    return breakRule(field, "must be at most 16 KiB in all");
-  return findProgramsFault(
-    issuers.flatMap(({ conditions }) => conditions),
-    field,
+  return (
+    findIssuersFault(guard.issuers, `${field}.issuers`, findConditionsFault) ??
+    (Buffer.byteLength(JSON.stringify(guardToJson(guard))) > MAX_BYTES
+      ? breakRule(field, "must be at most 16 KiB in all")
+      : findConditionProgramsFault(
+          guard.issuers.flatMap(({ conditions }) => conditions),
+          field,
+        ))
   );
-}
-
-function findIssuerFault({ allowed, conditions }: AllowedIssuer, field: string): BrokenRule | undefined {
-  if (allowed.case === undefined) return breakRule(field, "must have {} or {}", "issuer", "origin");
-  if (allowed.case === "issuer" && !isIssuerUrl(allowed.value))
-    return breakRule(`${field}.issuer`, "must be an https URL without user, query or fragment");
-  if (allowed.case === "origin" && (!isIssuerUrl(allowed.value) || originOf(allowed.value) !== allowed.value))
-    return breakRule(`${field}.origin`, "must be an origin without a path, such as https://gitlab.example.com");
-  return findConditionsFault(conditions, `${field}.conditions`);
 }
 
 function originOf(issuer: string): string | undefined {

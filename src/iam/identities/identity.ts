@@ -14,6 +14,7 @@ import {
 import { breakRule } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { timestampOf } from "../../kernel/time.js";
+import { areStaticKeys, isAwsIdentity, isClaimMatch } from "../../kernel/trust-rules.js";
 import type { BodyView } from "../../pipeline/body.js";
 import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
 import { countRows } from "../../pipeline/resource/delete.js";
@@ -23,13 +24,7 @@ import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isAnything, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
 import { type IdentityRow, identityKind } from "../../store/iam/identities.js";
 import type { Tx } from "../../store/transaction.js";
-import {
-  areStaticKeys,
-  isAwsIdentity,
-  isClaimMatch,
-  isServicePrincipal,
-  relationshipFromJson,
-} from "./relationship.js";
+import { isServicePrincipal, relationshipFromJson } from "./relationship.js";
 
 const MAX_PERSON_NAME = 255;
 

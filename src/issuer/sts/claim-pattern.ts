@@ -1,8 +1,8 @@
 // The patterns of identities. Tenants write them, and they run on text that anybody can send, so the cost of one
 // decision is bounded for every pattern and text.
 import { LRUCache } from "lru-cache";
-import { MAX_PROGRAM } from "../../iam/identities/relationship.js";
 import { loadRe2 } from "../../kernel/re2.js";
+import { MAX_PROGRAM } from "../../kernel/trust-rules.js";
 import type { CacheCounts } from "../../pipeline/auth/authenticate.js";
 
 /** The longest text that is matched, in UTF-16 units. */

@@ -1,9 +1,9 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { LRUCache } from "lru-cache";
 import type { Identity_StaticKeys } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { MAX_STATIC_KEY_VALUES } from "../../iam/identities/relationship.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { hasFewValues } from "../../kernel/strict-json.js";
+import { MAX_STATIC_KEY_VALUES } from "../../kernel/trust-rules.js";
 import { parseJwks, type UsableKeys, verifyWithDummyKey, verifyWithKeys } from "../upstream/jwks.js";
 import { invalidToken, type ParsedToken, type TokenClaims, type VerifiedToken } from "../upstream/token.js";
 import { notAssumable, requireAudience } from "./audience.js";

@@ -1,41 +1,15 @@
-import { type BrokenRule, breakRule, invalidArgument } from "../../kernel/errors.js";
+import { breakRule, invalidArgument } from "../../kernel/errors.js";
+import type { FieldRule } from "../../kernel/field-rules.js";
 import { isUidp } from "../../kernel/uidp.js";
 
-/** Validates the value of a field, whose path is given: undefined, or the rule that it breaks. */
-export type FieldRule = (value: unknown, field: string) => BrokenRule | undefined;
-
-const NAME = /^[a-z0-9 ._-]{1,}$/;
-const MAX_NAME = 1_000;
-const MAX_DESCRIPTION = 512;
-// Control characters, halves of surrogate pairs, line and paragraph separators.
-const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
-
-/**
- * Describes the rule that a text breaks which must be there and match a pattern. The text of the rule is part of the
- * API (docs/api-rules.md#errors), and it is the same for a value that is missing.
- */
-export function breakPattern(value: unknown, field: string, rule: string): BrokenRule {
-  return { ...breakRule(field, rule), isMissing: value === undefined || value === "" };
-}
-
-/** The rule for names. */
-export const isName: FieldRule = (value, field) => {
-  if (typeof value !== "string" || !NAME.test(value)) return breakPattern(value, field, `must match ${NAME.source}`);
-  return value.length > MAX_NAME ? breakRule(field, `must be at most ${MAX_NAME} characters`) : undefined;
-};
-
-/** The rule for descriptions: one line of at most 512 characters, possibly empty. */
-export const isDescription: FieldRule = (value, field) => {
-  if (typeof value !== "string" || !isPrintable(value)) return breakRule(field, "must not contain control characters");
-  return value.length > MAX_DESCRIPTION && [...value].length > MAX_DESCRIPTION
-    ? breakRule(field, `must be at most ${MAX_DESCRIPTION} characters`)
-    : undefined;
-};
-
-/** Whether `text` has no control characters and no halves of surrogate pairs. Databases reject some of them. */
-export function isPrintable(text: string): boolean {
-  return !UNPRINTABLE.test(text);
-}
+export {
+  breakPattern,
+  type FieldRule,
+  isDescription,
+  isIssuerUrl,
+  isName,
+  isPrintable,
+} from "../../kernel/field-rules.js";
 
 /** The rule for fields without rules of their own. */
 export const isAnything: FieldRule = () => undefined;
@@ -60,22 +34,7 @@ export function requireUidFilter(field: string, value: string): string {
   return value;
 }
 
-const MAX_ISSUER = 255;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
-
-/**
- * Whether `text` has the form of an issuer (OpenID Connect Discovery 1.0, section 3): a URL of a host and
- * perhaps a path. It must be spelled as URLs are normalized, because issuers are compared byte by byte.
- */
-export function isIssuerUrl(text: string): boolean {
-  const url = text.length <= MAX_ISSUER && URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || (url.href !== text && url.href !== `${text}/`)) return false;
-  if (url.protocol !== "https:" && url.protocol !== "http:") return false;
-  // Parsers of URLs disagree about escaped control characters and empty segments.
-  return (
-    url.username === "" && url.password === "" && !/[?#]|%[01][0-9a-f]|%7f/i.test(text) && !url.pathname.includes("//")
-  );
-}
 
 /**
  * Makes sure that the keys of an issuer are fetched over https. Cleartext is allowed on this machine and for

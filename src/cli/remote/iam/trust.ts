@@ -24,6 +24,7 @@ import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
 import type { MethodCall } from "../method-call.js";
 import { type Session, withSession } from "../session.js";
+import { expandValues, NUMBER_RULE } from "./condition-values.js";
 
 const methods = TrustService.method;
 /** How many identities are named before the question. */
@@ -181,14 +182,14 @@ async function readGuardFlags({ issuer = [], origin = [], file }: GuardFlags): P
   if (!isJsonObject(value)) throw invalidFlag("--file", "must hold one issuer guard");
   const issuers = Array.isArray(value.issuers) ? value.issuers : [];
   const entries = issuers.map((one: unknown) =>
-    isJsonObject(one) && Array.isArray(one.conditions) ? { ...one, conditions: one.conditions.map(expandValues) } : one,
+    isJsonObject(one) && Array.isArray(one.conditions) ? { ...one, conditions: one.conditions.map(expand) } : one,
   );
   return parseMessage(() => fromJson(IssuerGuardSchema, { ...value, issuers: entries } as JsonObject));
 }
 
 function parseConditions(value: unknown): Condition[] {
   if (!Array.isArray(value)) throw invalidFlag("--file", "must hold a list of conditions");
-  return value.map((one) => parseMessage(() => fromJson(ConditionSchema, expandValues(one) as JsonValue)));
+  return value.map((one) => parseMessage(() => fromJson(ConditionSchema, expand(one) as JsonValue)));
 }
 
 function parseFile(text: string): unknown {
@@ -207,22 +208,8 @@ function parseMessage<T>(read: () => T): T {
   }
 }
 
-function expandValues(condition: unknown): unknown {
-  if (!isJsonObject(condition)) return condition;
-  const { equals, contains, oneOf, ...rest } = condition;
-  return {
-    ...rest,
-    ...(equals !== undefined && { equals: expandValue(equals) }),
-    ...(contains !== undefined && { contains: expandValue(contains) }),
-    ...(oneOf !== undefined && { oneOf: Array.isArray(oneOf) ? { values: oneOf.map(expandValue) } : oneOf }),
-  };
-}
-
-function expandValue(value: unknown): unknown {
-  if (typeof value === "string") return { stringValue: value };
-  if (typeof value === "boolean") return { boolValue: value };
-  if (typeof value !== "number") return value;
-  // YAML has rounded a larger one already.
-  if (!Number.isSafeInteger(value)) throw invalidFlag("--file", `${value} is not from -(2^53 - 1) to 2^53 - 1`);
-  return { intValue: String(value) };
+function expand(condition: unknown): unknown {
+  return expandValues(condition, (value) => {
+    throw invalidFlag("--file", `${value} ${NUMBER_RULE}`);
+  });
 }

@@ -131,9 +131,6 @@ const isReplaced = (method: string) => replacedServices.test(method) || replaced
 
 /** The methods without a command of their own that do something: what programs call, and what people do in a browser. */
 const withoutCommand = [
-  // `arbor iam role-bindings create --expires` and `list` call these.
-  "arbor.bindings.v1.TemporaryBindingsService/CreateTemporaryBinding",
-  "arbor.bindings.v1.TemporaryBindingsService/ListTemporaryBindings",
   "chainguard.platform.auth.Auth/Delete",
   "chainguard.platform.auth.Auth/Register",
   "chainguard.platform.ping.v2.PingService/Ping",
