@@ -66,7 +66,7 @@ function collectNodes(command: Command, path: string): CommandNode[] {
 function parseValue({ flags, argChoices }: Option): Value | undefined {
   const placeholder = /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1];
   if (placeholder === undefined) return undefined;
-  if (/^(file|directory)$/.test(placeholder)) return "file";
+  if (/^(file|new-file|directory)$/.test(placeholder)) return "file";
   return argChoices ?? (placeholder.includes("|") ? placeholder.split("|") : []);
 }
 
