@@ -76,7 +76,7 @@ function parseValue({ flags, argChoices }: Option, kind: CompletedKind | undefin
   if (kind !== undefined) return { kind };
   const placeholder = /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1];
   if (placeholder === undefined) return undefined;
-  if (/^(file|directory)$/.test(placeholder)) return "file";
+  if (/^(file|new-file|directory)$/.test(placeholder)) return "file";
   return argChoices ?? (placeholder.includes("|") ? placeholder.split("|") : []);
 }
 

@@ -169,8 +169,8 @@ export interface SecretFile {
   readonly path: string;
   /** Writes the text durably. */
   write(text: string): void;
-  /** Removes it unless it was written. */
-  remove(): void;
+  /** Closes it, and removes it unless it was written. */
+  close(): void;
 }
 
 /**
@@ -190,7 +190,7 @@ export function createSecretFile(flag: string, file: string): SecretFile {
       fsyncSync(descriptor);
       isWritten = true;
     },
-    remove() {
+    close() {
       closeSync(descriptor);
       if (!isWritten) rmSync(path, { force: true });
     },

@@ -6,7 +6,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, randomIds } from "../../kernel/ids.js";
 import { Code, CommandError } from "../errors.js";
 import { escapeControls } from "../output/terminal.js";
-import { createSecretFile } from "../shared-file.js";
+import { createSecretFile, type SecretFile } from "../shared-file.js";
 import { HOUR_S, print, readOrigin, withInstallation } from "./host.js";
 import { describeExisting } from "./members.js";
 
@@ -38,9 +38,7 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
   const owner = parseOwner(options);
   const { org, data, write } = options;
   const flags = data === undefined ? "" : ` --data ${data}`;
-  // Created first: where it cannot be, nothing is changed.
-  const file = write === undefined ? undefined : createSecretFile("--write", write);
-  const removeUnwritten = () => file?.remove();
+  let file: SecretFile | undefined;
   await withInstallation(settings, "create", async (host) => {
     const existing = await host.store.read((tx) => describeExisting(tx, org, flags));
     if (existing.length > 0) {
@@ -48,6 +46,8 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
       const advice = "nothing was changed, and the lines above say how to go on";
       throw new CommandError(Code.FailedPrecondition, `the organisation ${org} exists already: ${advice}`);
     }
+    // Before the organisation: where the file cannot be created, that is not created either.
+    file = write === undefined ? undefined : createSecretFile("--write", write);
     const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
     const token = await issueToken(
@@ -61,7 +61,7 @@ export async function bootstrapCommand(settings: Settings, options: BootstrapOpt
     else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
     if (file !== undefined) process.stderr.write(`${escapeControls(`the token is in ${file.path}`)}\n`);
     noteNextSteps({ created, owner, baseUrl, flags, hasProviders: settings.loginProviders !== undefined });
-  }).finally(removeUnwritten);
+  }).finally(() => file?.close());
 }
 
 function parseOwner({ ownerIssuer: issuer, ownerSubject: subject, ownerEmail: email }: BootstrapOptions): Owner {

@@ -82,7 +82,7 @@ function addBootstrap(bootstrap: Command): void {
       "the owner's e-mail address: who signs in with it within 7 days becomes an owner, if the login provider has confirmed it",
     )
     .option(
-      "--write <file>",
+      "--write <new-file>",
       "write all that is printed, with the token, to a new file of mode 0600, and print no token",
     )
     .action(async (options) => (await import("./bootstrap.js")).bootstrapCommand(readSettings(options), options));

@@ -96,6 +96,10 @@ describe("arbor bootstrap", () => {
     assert.ok(!existsSync(again));
     // The control: the name is free.
     assert.equal((await onHost("bootstrap", "--org", "unwritten.example", "--write", again)).code, 0);
+    // Run again as it was, it says how to go on.
+    const { code, stderr } = await onHost("bootstrap", "--org", "unwritten.example", "--write", again);
+    assert.match(stderr, /its token: arbor admin token --identity /);
+    assert.equal(code, 6);
   });
 
   it("does not ask for login providers that the settings have", async () => {

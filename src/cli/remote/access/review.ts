@@ -111,9 +111,11 @@ async function readPaths(call: MethodCall, group: JsonObject): Promise<ReadonlyM
 
 /** Reads when identities were last used. The API tells it of workloads, and people of themselves alone. */
 async function readLastUses(call: MethodCall, group: string, bindings: readonly JsonObject[]) {
-  const uids = [...new Set(bindings.map(identityOf))];
+  // Tokens from the host are not counted as uses.
+  const hostOwner = hostOwnerUid(rootOf(group));
+  const uids = [...new Set(bindings.map(identityOf))].filter((uid) => uid !== hostOwner);
   const uses = new Map<string, string>();
-  const workloads = uids.filter((uid) => uid.includes("/") && uid !== hostOwnerUid(rootOf(group)));
+  const workloads = uids.filter((uid) => uid.includes("/"));
   const parts = Array.from({ length: Math.ceil(workloads.length / PAGE_SIZE) }, (_, i) =>
     workloads.slice(i * PAGE_SIZE, (i + 1) * PAGE_SIZE),
   );

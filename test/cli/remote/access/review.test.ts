@@ -50,6 +50,15 @@ describe("access review", () => {
     assert.match(table.stdout, /^LAST USED {17}ROLE\nnever {21}viewer\n1970/);
   });
 
+  it("does not know of the owner of the host, whose tokens are not counted", async () => {
+    const { stdout } = await review(world.owner.token, "--group", world.root, "-o", "jsonl");
+    const rows = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    assert.equal(rows.find(({ identity }) => identity === world.owner.uid)?.lastUsed, "unknown");
+  });
+
   it("tells people about themselves, and reads as many pages as there are", async () => {
     const group = await world.group();
     const reader = await world.createBound("viewer", group);
