@@ -168,6 +168,7 @@ const rules: Record<string, readonly string[]> = {
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "commander",
+    "jq-wasm",
     "string-width",
     "yaml",
     "node:",

@@ -184,7 +184,7 @@ describe("commands on the host", () => {
       ...{ uid, name: "editors", description: "", capabilities: ["internal", "repo.list", "repo.internal.admin"] },
       bindings: [{ uid: binding, identityUid: other.identity, groupUid: acme.group }],
     });
-    assert.match(table?.stdout ?? "", /^UID +NAME +BOUND +CAPABILITIES\n[0-9a-f]{40} +editors +1 +internal,repo/);
+    assert.match(table?.stdout ?? "", /^NAME +BOUND +CAPABILITIES +UID\neditors +1 +internal,repo\S+ +[0-9a-f]{40}\n/);
     assert.match(early?.stderr ?? "", /^arbor: Precondition failed: cannot delete role that is in use/);
     assert.deepEqual(await onHost(["admin", "unbind", binding, "--yes"]), [success("")]);
     assert.deepEqual(await onHost(role("delete", uid, "--yes")), [success("")]);

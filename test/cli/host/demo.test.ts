@@ -96,7 +96,7 @@ const namesIn = (table: string) =>
     .trim()
     .split("\n")
     .slice(1)
-    .map((line) => line.split(/ {2,}/)[1]);
+    .map((line) => line.split(/ {2,}/)[0]);
 
 describe("arbor demo", () => {
   let host: Host;

@@ -3,7 +3,7 @@ import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from "@bu
 import type { Command } from "commander";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
-import type { CommonFlags, Format } from "../flags.js";
+import { type CommonFlags, createOutputFilter, type Format } from "../flags.js";
 import { createColumn } from "../iam/columns.js";
 import { buildRequest } from "../iam/request.js";
 import { formatMethod, getMethods } from "../methods.js";
@@ -12,9 +12,11 @@ import { findMethod, isBetaOf, readMethods } from "./catalogue.js";
 
 interface ListFlags {
   readonly output: Format;
+  readonly jq?: string;
 }
 
-const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "command")];
+/** The columns of the list. */
+export const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "command")];
 
 /**
  * `arbor api list`.
@@ -22,7 +24,7 @@ const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "comm
  * @param arbor the whole command line, in which to look for the commands
  * @param text what the names of the methods contain
  */
-export async function listMethods(arbor: Command, text = "", { output: format }: ListFlags): Promise<void> {
+export async function listMethods(arbor: Command, text = "", flags: ListFlags): Promise<void> {
   const wanted = text.toLowerCase();
   const all = readMethods();
   const commands = findCommands(arbor, all);
@@ -30,9 +32,9 @@ export async function listMethods(arbor: Command, text = "", { output: format }:
     .filter((method) => formatMethod(method).toLowerCase().includes(wanted))
     .map((method) => ({ method: formatMethod(method), command: commands.get(formatMethod(method)) ?? "" }));
   await withStdout(async ({ write, terminal }) => {
-    const list = createListFormatter(format, "methods", columns, terminal);
+    const list = createListFormatter(flags.output, "methods", columns, terminal);
     await write(list.page(rows) + list.end({}));
-  });
+  }, createOutputFilter(flags));
 }
 
 /**
@@ -58,12 +60,14 @@ export function findCommands(program: Command, methods: readonly DescMethod[]): 
 export async function callMethod(name: string, given: CommonFlags & { readonly file?: string }): Promise<void> {
   const method = findMethod(readMethods(), name);
   const { request } = await buildRequest(method.input, [], { ...given }, undefined);
-  await withSession(given, async ({ call, follow, output }) => {
-    const print = (response: Parameters<typeof formatResponse>[1], format = given.output) =>
-      output.write(formatResponse(format, response, () => [], output.terminal));
+  // A stream has a line for each response.
+  const flags: CommonFlags = isUnary(method) ? given : { ...given, output: "jsonl" };
+  await withSession(flags, async ({ call, follow, output }) => {
+    const print = (response: Parameters<typeof formatResponse>[1]) =>
+      output.write(formatResponse(flags.output, response, () => [], output.terminal));
     if (isUnary(method)) return print(await call(method, request));
     if (!isStream(method)) throw new TypeError(`${method} reads a stream`);
-    for await (const response of follow(method, request)) await print(response, "jsonl");
+    for await (const response of follow(method, request)) await print(response);
   });
 }
 

@@ -25,13 +25,14 @@ export interface ListFlags extends CommonFlags, ColumnFlags {
 const PAGE_SIZE = 200;
 const { listBindings, acceptBinding, dropBinding } = BindingsService.method;
 
-const columns: readonly ListColumn[] = [
-  createColumn("UID", "uid"),
-  { title: "ORGANIZATION", cell: (row) => nameOf(row.organization) },
+/** The columns of the list. */
+export const columns: readonly ListColumn[] = [
   { title: "GROUP", cell: (row) => nameOf(row.group) },
+  { title: "ORGANIZATION", cell: (row) => nameOf(row.organization) },
   { title: "ROLE", cell: (row) => nameOf(row.role) },
   { title: "PENDING", path: "pending", cell: (row) => (row.pending === true ? "yes" : "no") },
   createColumn("CREATED", "createTime"),
+  createColumn("UID", "uid"),
 ];
 
 /** `arbor auth bindings list`: the pending bindings, then all others. */

@@ -6,8 +6,8 @@ import {
   addCommonFlags,
   addConfirmation,
   addFilterFlag,
+  addOutputFlags,
   createColumnsOption,
-  createOutputOption,
   createRepeatableOption,
 } from "../flags.js";
 import { setMethods } from "../methods.js";
@@ -45,9 +45,8 @@ export function addAuthCommands(arbor: Command): void {
     .option("--audience <names>", "audiences, comma-separated; the service itself unless set")
     .action(async (flags) => (await import("./credentials.js")).tokenCommand(flags));
 
-  addApiFlag(setMethods(auth.command("status"), "chainguard.platform.auth.Auth/Validate"))
+  addOutputFlags(addApiFlag(setMethods(auth.command("status"), "chainguard.platform.auth.Auth/Validate")))
     .description("show who is logged in")
-    .addOption(createOutputOption("format of the output"))
     .action(async (flags) => (await import("./status.js")).statusCommand(flags));
 
   addApiFlag(auth.command("logout"))

@@ -12,14 +12,14 @@ const deliveries: ResourceCommand = {
   singular: "delivery",
   methods: { list: EventsService.method.listDeliveries },
   columns: [
-    createColumn("ID", "id"),
     createColumn("TYPE", "type"),
-    createColumn("SUBJECT", "subject"),
     createColumn("TIME", "time"),
     createColumn("STATUS", "status"),
     createColumn("ATTEMPTS", "attempts"),
     createColumn("NEXT ATTEMPT", "nextAttemptTime"),
-    createColumn("LAST ERROR", "lastError", true),
+    createColumn("LAST ERROR", "lastError", "prose"),
+    createColumn("SUBJECT", "subject", "uid"),
+    createColumn("ID", "id", "uid"),
   ],
 };
 

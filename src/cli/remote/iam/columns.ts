@@ -3,7 +3,8 @@ import type { DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/pr
 import { findWellKnownName } from "../../../codec/fields.js";
 import { invalidFlag } from "../../errors.js";
 import type { ListColumn } from "../../output/format.js";
-import { type Format, isTable } from "../flags.js";
+import type { ColumnKind } from "../../output/table.js";
+import { type Format, hasColumns } from "../flags.js";
 
 /** How deep in messages the fields are that columns show. */
 const MAX_DEPTH = 3;
@@ -17,11 +18,24 @@ export interface FieldColumn extends ListColumn {
  * Creates a column of a list.
  *
  * @param path the path of its value in a row, joined by dots
- * @param prose whether it is cut to fit on a terminal
+ * @param kind what it has; by the name of the field unless given
  */
-export function createColumn(title: string, path: string, prose = false): FieldColumn {
+export function createColumn(title: string, path: string, kind = findColumnKind(path)): FieldColumn {
   const names = path.split(".");
-  return { title, path, prose, cell: (row) => formatCell(names.reduce<JsonValue | undefined>(getMember, row)) };
+  const cell: ListColumn["cell"] = (row) => formatCell(names.reduce<JsonValue | undefined>(getMember, row));
+  return { title, path, ...(kind && { kind }), cell };
+}
+
+function findColumnKind(path: string): ColumnKind | undefined {
+  if (/(?:time|timestamp|[a-z]At)$/i.test(path)) return "time";
+  if (/(?:^|[a-z.])uidp?$/i.test(path)) return "uid";
+  return /description$/i.test(path) ? "prose" : undefined;
+}
+
+/** Adds a column before the uid, which is the last one. */
+export function addColumn(columns: readonly ListColumn[], ...added: readonly ListColumn[]): ListColumn[] {
+  const end = columns.at(-1)?.kind === "uid" ? -1 : columns.length;
+  return [...columns.slice(0, end), ...added, ...columns.slice(end)];
 }
 
 function getMember(value: JsonValue | undefined, name: string): JsonValue | undefined {
@@ -29,7 +43,7 @@ function getMember(value: JsonValue | undefined, name: string): JsonValue | unde
 }
 
 function formatCell(value: JsonValue | undefined): string {
-  if (value === undefined) return "";
+  if (value === undefined || value === null) return "";
   if (Array.isArray(value)) return value.map(formatCell).join(",");
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
@@ -67,13 +81,13 @@ export function selectColumns(
   { output, columns: names }: ColumnFlags,
 ): readonly ListColumn[] {
   if (names !== undefined) {
-    if (!isTable(output)) throw invalidFlag("--columns", `is for tables, not for -o ${output}`);
+    if (!hasColumns(output)) throw invalidFlag("--columns", `is for tables and CSV, not for -o ${output}`);
     return chooseColumns(names, [...columns, ...(row ? collectFieldColumns(row) : [])]);
   }
   if (output !== "wide" || row === undefined) return columns;
   const shown = new Set(columns.map(({ path }) => path));
   const others = row.fields.filter((field) => isValue(field) && !shown.has(field.jsonName));
-  return [...columns, ...others.map((field) => createFieldColumn(field.jsonName))];
+  return addColumn(columns, ...others.map((field) => createFieldColumn(field.jsonName)));
 }
 
 function chooseColumns(names: string, all: readonly ListColumn[]): ListColumn[] {
@@ -81,7 +95,7 @@ function chooseColumns(names: string, all: readonly ListColumn[]): ListColumn[] 
     const wanted = normalize(name);
     const found =
       all.find(({ path = "" }) => normalize(path) === wanted) ?? all.find(({ title }) => normalize(title) === wanted);
-    if (found !== undefined) return found;
+    if (found !== undefined) return { ...found, isKept: true };
     const known = new Set(all.map(({ path, title }) => path ?? title.toLowerCase().replaceAll(" ", "-")));
     throw invalidFlag("--columns", `there is no column ${name.trim()}: the columns are ${[...known].join(", ")}`);
   });

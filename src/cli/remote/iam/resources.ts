@@ -11,9 +11,9 @@ const terms: ResourceCommand = {
   createAlias: "accept",
   columns: [
     createColumn("DOCUMENT", "docId"),
-    createColumn("ORGANISATION", "orgUid"),
-    createColumn("ACCEPTED BY", "acceptedBy"),
     createColumn("ACCEPTED", "createTime"),
+    createColumn("ACCEPTED BY", "acceptedBy", "uid"),
+    createColumn("ORGANISATION", "orgUid"),
   ],
 };
 

@@ -17,12 +17,12 @@ import { buildCallbackPath } from "../../../kernel/web.js";
 import { CommandError, invalidFlag } from "../../errors.js";
 import { confirm, confirmDelete } from "../../output/confirm.js";
 import { describeRow, formatNamed } from "../../output/describe.js";
-import { formatResponse } from "../../output/format.js";
+import { formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
-import { type CommonFlags, isTable } from "../flags.js";
+import { type CommonFlags, hasColumns, isTable } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
-import { type ColumnFlags, selectColumns } from "./columns.js";
+import { addColumn, type ColumnFlags, selectColumns } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { omitUnseen } from "./last-seen.js";
 import { type ListFlags, printPages } from "./pages.js";
@@ -43,14 +43,14 @@ export async function runList(
   const columns = selectColumns(getRowsField(method).message, resource.columns ?? [], given);
   await withSession(given, async (session) => {
     const { hasRedirectUri } = resource;
-    const asTable = hasRedirectUri && isTable(given.output) && given.columns === undefined;
+    const asTable = hasRedirectUri && hasColumns(given.output) && given.columns === undefined;
     const redirectUri = asTable ? await fetchRedirectUri(given) : undefined;
-    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : [...columns];
-    if (resource.mayEnd && isTable(given.output) && given.columns === undefined) {
+    const added: ListColumn[] = redirectUri ? [{ title: "REDIRECT URI", cell: redirectUri }] : [];
+    if (resource.mayEnd && hasColumns(given.output) && given.columns === undefined) {
       const ends = await (await import("./binding-ends.js")).readEndColumn(session.call);
-      if (ends !== undefined) all.push(ends);
+      if (ends !== undefined) added.push(ends);
     }
-    await printPages({ method, columns: all }, request, given, session);
+    await printPages({ method, columns: addColumn(columns, ...added) }, request, given, session);
   });
 }
 

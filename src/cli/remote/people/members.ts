@@ -48,13 +48,19 @@ interface Member {
   readonly roles: MemberRole[];
 }
 
-const columns: readonly ListColumn[] = [
-  createColumn("UID", "uid"),
-  createColumn("KIND", "kind"),
+/** The columns of the list. */
+export const columns: readonly ListColumn[] = [
   createColumn("NAME", "name"),
   createColumn("E-MAIL", "email"),
-  { title: "ROLES", path: "roles", cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", ") },
+  createColumn("KIND", "kind"),
+  {
+    title: "ROLES",
+    path: "roles",
+    kind: "prose",
+    cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", "),
+  },
   createColumn("LAST SEEN", "lastSeenTime"),
+  createColumn("UID", "uid"),
 ];
 
 function formatRole({ name, inherited, groupName, groupUid }: MemberRole): string {

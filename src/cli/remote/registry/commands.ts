@@ -43,11 +43,11 @@ export const registryResources: readonly ResourceCommand[] = [
     singular: "repo of the catalogue",
     methods: { list: ReposService.method.listCatalogImages },
     columns: [
-      createColumn("UID", "uid"),
       createColumn("NAME", "name"),
       createColumn("TIER", "catalogTier"),
+      createColumn("DESCRIPTION", "description"),
       createColumn("UPDATED", "updateTime"),
-      createColumn("DESCRIPTION", "description", true),
+      createColumn("UID", "uid"),
     ],
   },
   {
@@ -64,7 +64,7 @@ export const registryResources: readonly ResourceCommand[] = [
         method: Registry.method.listTagHistory,
         description: "list the images that a tag has pointed at, the oldest first",
         args: ["parent_id"],
-        columns: [createColumn("UPDATED", "updateTimestamp"), createColumn("DIGEST", "digest")],
+        columns: [createColumn("UPDATED", "updateTimestamp"), createColumn("DIGEST", "digest", "uid")],
       },
     ],
   },

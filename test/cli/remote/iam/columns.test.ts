@@ -74,12 +74,13 @@ describe("the columns of lists", () => {
     ]);
   });
 
-  it("are all simple fields with -o wide, after those of the table, and nothing is cut", async () => {
+  it("are all simple fields with -o wide, between those of the table and the uid, and nothing is cut", async () => {
     const { code, stdout, stderr } = await list("-o", "wide");
     assert.equal(code, 0, stderr);
     const [header = [], ...rows] = split(stdout);
     const [short = []] = split((await list()).stdout);
-    assert.deepEqual(header.slice(0, short.length), short);
+    assert.deepEqual(header.slice(0, short.length - 1), short.slice(0, -1));
+    assert.equal(header.at(-1), "UID");
     assert.ok(header.includes("UPDATE TIME"), header.join());
     assert.equal(new Set(header).size, header.length);
     assert.equal(rows.length, 2);
@@ -96,9 +97,9 @@ describe("the columns of lists", () => {
   });
 
   const rejected: readonly (readonly [args: readonly string[], error: string])[] = [
-    [["--columns", "name,nothing"], "there is no column nothing: the columns are uid, name, description, createTime"],
+    [["--columns", "name,nothing"], "there is no column nothing: the columns are name, description, createTime, uid"],
     [["--columns", "name,"], "there is no column : the columns are"],
-    [["--columns", "name", "-o", "json"], "--columns: is for tables, not for -o json"],
+    [["--columns", "name", "-o", "json"], "--columns: is for tables and CSV, not for -o json"],
   ];
   for (const [args, error] of rejected) {
     it(`are not ${args.join(" ")}`, async () => {
@@ -116,7 +117,7 @@ describe("--filter", () => {
     assert.equal(stdout, (await list("--name", "beta")).stdout);
     assert.equal(split(stdout).length, 2);
     const filters = ["--filter", `children_of=${world.root}`, "--filter", "name=alpha", "--filter", "in-root=false"];
-    assert.equal(split((await world.iam("groups", "list", ...filters)).stdout)[1]?.[1], "alpha");
+    assert.equal(split((await world.iam("groups", "list", ...filters)).stdout)[1]?.[0], "alpha");
     const roots = await world.iam("groups", "list", "--filter", "in-root=true", "--columns", "uid");
     assert.deepEqual(split(roots.stdout), [["UID"], [world.root]]);
   });
