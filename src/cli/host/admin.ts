@@ -20,6 +20,7 @@ import { formatNamed } from "../output/describe.js";
 import type { ListColumn } from "../output/format.js";
 import { escapeControls } from "../output/terminal.js";
 import { countOf, createColumn } from "../remote/iam/columns.js";
+import { parseCapability } from "../remote/iam/field-flags.js";
 import { print, withInstallation } from "./host.js";
 import { type HostListFlags, printRows } from "./list.js";
 
@@ -82,7 +83,7 @@ export async function roleCreateCommand(
   options: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[]; json?: boolean },
 ): Promise<void> {
   const { name, description, capability, json = false } = options;
-  const role = { name, description, capabilities: capability.map((one) => one.trim()) };
+  const role = { name, description, capabilities: capability.map((one) => parseCapability("--capability", one)) };
   await withInstallation(settings, "update", async ({ store, clock }) => {
     const created = await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() }));
     print(json ? escapeControls(JSON.stringify(roleToJson({ row: created, bindings: [] }))) : created.uid);

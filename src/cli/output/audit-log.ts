@@ -2,7 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { EventSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import type { LogReport } from "../../audit/verify.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../remote/iam/columns.js";
+import { createColumn } from "../remote/iam/columns.js";
+import { type ColumnFlags, selectColumns } from "../remote/iam/select-columns.js";
 import { createListFormatter, type ListColumn, type ListFormatter } from "./format.js";
 import type { Terminal } from "./terminal.js";
 

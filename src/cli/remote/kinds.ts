@@ -145,7 +145,7 @@ const rows = [
     parents: ["group"],
     fields: ["role", "role_uid", "default_role"],
     isNamed: true,
-    columns: [name, description, { title: "CAPABILITIES", path: "capabilities", cell: countOf("capabilities") }, uid],
+    columns: [name, description, { title: "CAPABILITIES", cell: countOf("capabilities") }, uid],
   },
   {
     kind: "role binding",

@@ -20,10 +20,11 @@ import { columns as pullTokenColumns } from "../../../src/cli/remote/auth/pull-t
 import { createSessionColumns } from "../../../src/cli/remote/auth/sessions.js";
 import { eventResources } from "../../../src/cli/remote/events/commands.js";
 import { columns as listenColumns } from "../../../src/cli/remote/events/listen.js";
-import { addColumn, selectColumns } from "../../../src/cli/remote/iam/columns.js";
+import { addColumn } from "../../../src/cli/remote/iam/columns.js";
 import { columns as conversionColumns } from "../../../src/cli/remote/iam/presets/convert-github.js";
 import { getRowsField, loadCommands, type ResourceCommand } from "../../../src/cli/remote/iam/resource-commands.js";
 import { iamResources } from "../../../src/cli/remote/iam/resources.js";
+import { selectColumns } from "../../../src/cli/remote/iam/select-columns.js";
 import { kinds } from "../../../src/cli/remote/kinds.js";
 import { columns as peopleColumns } from "../../../src/cli/remote/people/members.js";
 import { registryResources } from "../../../src/cli/remote/registry/commands.js";

@@ -2,7 +2,7 @@
 import type { DescEnum, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { EffectSchema, OriginSchema } from "#gen/arbor/access/v1/access_pb.js";
 import type { ListColumn } from "../../output/format.js";
-import { createColumn } from "../iam/columns.js";
+import { countOf, createColumn } from "../iam/columns.js";
 import { findEnumValue, formatEnumValue } from "../iam/field-flags.js";
 
 /** The columns of grants. Those of a list count capabilities, because it has all of the role. */
@@ -10,13 +10,10 @@ export function createGrantColumns(capabilities: "named" | "counted"): readonly 
   return [
     { ...createColumn("GROUP", "group.name"), cell: ({ group }) => nameOf(group) },
     { ...createColumn("ROLE", "role.name"), cell: ({ role }) => nameOf(role) },
-    {
-      ...createColumn("CAPABILITIES", "capabilities", "prose"),
-      cell: (row) => {
-        const names = (row.capabilities ?? []) as string[];
-        return capabilities === "counted" ? String(names.length) : names.join(", ");
-      },
-    },
+    // A count is no field, so `--columns capabilities` has the names.
+    capabilities === "counted"
+      ? { title: "CAPABILITIES", cell: countOf("capabilities") }
+      : createColumn("CAPABILITIES", "capabilities", "prose"),
     { ...createColumn("EFFECT", "effect"), cell: formatEffect },
     { ...createColumn("ORIGIN", "origin"), cell: ({ origin }) => formatWords(OriginSchema, origin) },
     { title: "DIRECTORY", kind: "prose", cell: formatDirectory },

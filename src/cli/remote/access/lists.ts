@@ -11,11 +11,12 @@ import {
   type SearchNamesRequest,
 } from "#gen/arbor/access/v1/access_pb.js";
 import type { ListColumn } from "../../output/format.js";
-import { createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
 import type { FieldFlag } from "../iam/field-flags.js";
 import { type ListFlags, printPages } from "../iam/pages.js";
 import { buildRequest } from "../iam/request.js";
 import { getRowsField } from "../iam/resource-commands.js";
+import { selectColumns } from "../iam/select-columns.js";
 import { type Session, withSession } from "../session.js";
 import { createGrantColumns, formatGrant, formatWords } from "./grants.js";
 import { listNotes } from "./notes.js";

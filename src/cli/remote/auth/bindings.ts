@@ -12,7 +12,8 @@ import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { type MethodCall, readPages, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
 

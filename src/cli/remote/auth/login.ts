@@ -159,8 +159,14 @@ async function buildLoginRequest({
     ...(connection !== undefined && { connection }),
     ...(inviteFile !== undefined && { invite: await readInvite(inviteFile) }),
     ...(scope && { scope }),
-    ...(cap && { cap }),
+    ...(cap && { cap: await parseCapabilities(cap) }),
   };
+}
+
+// The descriptors that know capabilities are loaded for this flag alone.
+async function parseCapabilities(names: readonly string[]): Promise<string[]> {
+  const { parseCapability } = await import("../iam/field-flags.js");
+  return names.map((name) => parseCapability("--cap", name));
 }
 
 async function readInvite(file: string): Promise<string> {

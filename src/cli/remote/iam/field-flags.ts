@@ -3,7 +3,7 @@
 // the proto.
 import { type DescEnum, type DescEnumValue, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { Argument, Option } from "commander";
-import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
@@ -12,6 +12,7 @@ import { AdvisoryEventSchema, AdvisorySchema } from "#gen/chainguard/platform/vu
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly } from "../../../codec/field-behavior.js";
 import { findWellKnownName, hasBehavior, isRequired, readOption } from "../../../codec/fields.js";
+import { invalidFlag } from "../../errors.js";
 
 type FieldFlagOptions = Partial<Pick<FieldFlag, "fromFile" | "former">>;
 
@@ -221,6 +222,24 @@ export function findEnumValue(desc: DescEnum, text: string): DescEnumValue | und
   return desc.values.find(
     (value) => normalizeName(value.name) === name || normalizeName(formatEnumValue(value)) === name,
   );
+}
+
+/** Finds the dotted name of a capability that is spelled so or as in the proto, in any case; undefined for none. */
+export function findCapability(text: string): string | undefined {
+  const value = findEnumValue(CapabilitySchema, text);
+  return value === undefined || value.number === 0 ? undefined : formatEnumValue(value);
+}
+
+/**
+ * Parses a capability to its dotted name.
+ *
+ * @param flag the name of the flag in errors
+ * @throws CommandError INVALID_ARGUMENT for what is none
+ */
+export function parseCapability(flag: string, text: string): string {
+  const name = findCapability(text);
+  if (name !== undefined) return name;
+  throw invalidFlag(flag, `there is no capability ${text}: a capability ${formatEnumRule(CapabilitySchema, text)}`);
 }
 
 /** Formats the rule for a text that names no value of `desc`, without its subject. */

@@ -5,9 +5,9 @@ import { createListFormatter, type ListColumn } from "../../output/format.js";
 import { createProgress, escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
 import type { Session } from "../session.js";
-import type { ColumnFlags } from "./columns.js";
 import type { FlagValues } from "./request.js";
 import { getRowsField } from "./resource-commands.js";
+import type { ColumnFlags } from "./select-columns.js";
 
 /** The largest page of the service, and a page without a size (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;

@@ -22,12 +22,13 @@ import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, hasColumns, isTable } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
-import { addColumn, type ColumnFlags, selectColumns } from "./columns.js";
+import { addColumn } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { omitUnseen } from "./last-seen.js";
 import { type ListFlags, printPages } from "./pages.js";
 import { buildRequest, type FlagValues, setArguments } from "./request.js";
 import { type ActionCommand, findResourceField, getRowsField, type ResourceCommand } from "./resource-commands.js";
+import { type ColumnFlags, selectColumns } from "./select-columns.js";
 
 /** How many others with the name of a new resource are listed. */
 const MAX_NAMESAKES = 20;

@@ -16,8 +16,9 @@ import { ANONYMOUS_UID, hostOwnerUid } from "../../../kernel/ids.js";
 import { lineageOf, parentOf, rootOf } from "../../../kernel/uidp.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
 import { findLastSeen } from "../iam/last-seen.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { type MethodCall, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
 

@@ -5,9 +5,10 @@ import type { DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
 import type { ListColumn } from "../../../../src/cli/output/format.js";
 import { advisoryResources } from "../../../../src/cli/remote/advisories/commands.js";
 import { eventResources } from "../../../../src/cli/remote/events/commands.js";
-import { createColumn, selectColumns } from "../../../../src/cli/remote/iam/columns.js";
+import { createColumn } from "../../../../src/cli/remote/iam/columns.js";
 import { getRowsField } from "../../../../src/cli/remote/iam/resource-commands.js";
 import { iamResources } from "../../../../src/cli/remote/iam/resources.js";
+import { selectColumns } from "../../../../src/cli/remote/iam/select-columns.js";
 import { registryResources } from "../../../../src/cli/remote/registry/commands.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 
