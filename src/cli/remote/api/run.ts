@@ -1,7 +1,8 @@
 // What the commands of `arbor api` do.
 import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
-import { createListFormatter, formatResponse } from "../../output/format.js";
+import { findUnavailable } from "../../../kernel/unavailable-methods.js";
+import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import { type CommonFlags, createOutputFilter, type Format } from "../flags.js";
 import { createColumn } from "../iam/columns.js";
@@ -16,7 +17,15 @@ interface ListFlags {
 }
 
 /** The columns of the list. */
-export const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "command")];
+export const columns: readonly ListColumn[] = [
+  createColumn("METHOD", "method"),
+  {
+    title: "COMMAND",
+    path: "command",
+    cell: ({ command, notOffered }) =>
+      String(command || (notOffered === undefined ? "" : `not offered: ${notOffered}`)),
+  },
+];
 
 /**
  * `arbor api list`.
@@ -30,7 +39,11 @@ export async function listMethods(arbor: Command, text = "", flags: ListFlags): 
   const commands = findCommands(arbor, all);
   const rows = all
     .filter((method) => formatMethod(method).toLowerCase().includes(wanted))
-    .map((method) => ({ method: formatMethod(method), command: commands.get(formatMethod(method)) ?? "" }));
+    .map((method) => {
+      const name = formatMethod(method);
+      const notOffered = findUnavailable(name);
+      return { method: name, command: commands.get(name) ?? "", ...(notOffered !== undefined && { notOffered }) };
+    });
   await withStdout(async ({ write, terminal }) => {
     const list = createListFormatter(flags.output, "methods", columns, terminal);
     await write(list.page(rows) + list.end({}));
