@@ -88,7 +88,8 @@ async function print(response: JsonObject, flags: StatusFlags): Promise<void> {
   }, createOutputFilter(flags));
 }
 
-async function askIdentity(api: string, bearer: string): Promise<JsonObject> {
+/** Asks the service whom a token authenticates: `identity`, and `name` and `email` where it has them. */
+export async function askIdentity(api: string, bearer: string): Promise<JsonObject> {
   return buildIdentityFields(await sendRequest({ method: "GET", api, path: "/auth/v1/ok", bearer }));
 }
 

@@ -51,7 +51,12 @@ export async function runList(
       const ends = await (await import("./binding-ends.js")).readEndColumn(session.call);
       if (ends !== undefined) added.push(ends);
     }
-    await printPages({ method, columns: addColumn(columns, ...added) }, request, given, session);
+    const complete =
+      resource.singular === "role binding"
+        ? (await import("./member-names.js")).createNameFinder(session.call)
+        : undefined;
+    const view = { method, columns: addColumn(columns, ...added), ...(complete && { complete }) };
+    await printPages(view, request, given, session);
   });
 }
 
@@ -192,6 +197,7 @@ export async function runDelete(
   text: string,
   given: OneFlags & { readonly yes?: boolean },
 ): Promise<void> {
+  if (resource.singular === "identity") rejectPerson(text);
   await withSession(given, async (session) => {
     const { call, names, output } = session;
     const request = buildUidRequest(method, text);
@@ -209,6 +215,19 @@ export async function runDelete(
     await output.write(done);
     if (resource.deletionNote !== undefined) process.stderr.write(`arbor: ${resource.deletionNote}\n`);
   });
+}
+
+/**
+ * Rejects what is a person: an address, or a uid that is in no group.
+ *
+ * @throws CommandError INVALID_ARGUMENT with the command that does what was probably meant
+ */
+function rejectPerson(text: string): void {
+  const isAddress = text.includes("@") && !text.includes("/");
+  if (!isAddress && !(isUidText(text) && !text.includes("/"))) return;
+  const instead = `arbor members offboard ${isAddress ? text : "ADDRESS"}`;
+  const rule = `the identity of a person is not deleted, because signing in would register it again; to take all that the person may do: ${instead}`;
+  throw invalidFlag("uid", rule);
 }
 
 // Who may delete a resource need not be allowed to read it: the question then has the uid alone.
