@@ -10,13 +10,13 @@ import type { Terminal } from "./terminal.js";
 /** The columns of the table. */
 export const columns: readonly ListColumn[] = [
   createColumn("TIME", "time"),
-  createColumn("TYPE", "type"),
+  createColumn("TYPE", "type", "path"),
   createColumn("NAME", "actorName"),
   { title: "CHANGE", kind: "prose", cell: ({ body }) => formatChange(body) },
-  createColumn("SUBJECT", "subjectUid"),
-  createColumn("ACTOR", "actorUid"),
   createColumn("FROM", "remoteAddress"),
   createColumn("REQUEST", "requestId", "uid"),
+  createColumn("ACTOR", "actorUid"),
+  createColumn("SUBJECT", "subjectUid"),
 ];
 
 /** What says nothing to people: when a resource changed is when the event happened, and its uid is the subject. */

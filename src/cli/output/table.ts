@@ -10,9 +10,10 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 /**
  * What a column has, which says how it is shortened. Of a uid the end remains, because the beginning is that of all resources
- * of an organisation. Times lose their seconds, then the time of day. Other texts lose their end.
+ * of an organisation, and so it does of a name with a package before it (`path`). Times lose their seconds, then the time of
+ * day. Other texts lose their end.
  */
-export type ColumnKind = "uid" | "time" | "prose";
+export type ColumnKind = "uid" | "path" | "time" | "prose";
 
 export interface TableColumn {
   readonly title: string;
@@ -24,15 +25,19 @@ export interface TableColumn {
 
 type Minimum = Readonly<Partial<Record<ColumnKind | "text" | "first", number>>>;
 
+/** The widths of `2026-01-31T12:00Z` and of its day. */
+const MINUTE_TIME = 17;
+const DAY_TIME = 10;
+
 /** The least widths of columns by what they have, one step after another until the line fits. */
 const STEPS: readonly Minimum[] = [
   { uid: 13 },
-  { time: 17 },
-  { prose: 24 },
-  { time: 10 },
-  { prose: 12, text: 12, first: 24 },
-  { text: 8, first: 16 },
+  { time: MINUTE_TIME },
+  { prose: 24, path: 32 },
+  { prose: 12, text: 12, path: 20, first: 24 },
 ];
+/** The steps when no more uids can be left out. */
+const LAST_STEPS: readonly Minimum[] = [...STEPS, { time: DAY_TIME }, { text: 8, path: 12, first: 16 }];
 
 /** The columns that fit, by their numbers, and their widths. */
 interface Layout {
@@ -71,14 +76,31 @@ export function createTable(columns: readonly TableColumn[], terminal: Terminal)
 
 function createLayout(columns: readonly TableColumn[], needed: readonly number[], available: number): Layout {
   const shown = columns.map((_, i) => i);
+  // The first column says what the row is, and the last one is its uid.
+  const findOptional = (isOne: (column: TableColumn | undefined) => boolean) =>
+    shown.findLastIndex((at, i) => i > 0 && i < shown.length - 1 && columns[at]?.isKept !== true && isOne(columns[at]));
   for (;;) {
     const widths = shown.map((at) => needed[at] ?? 0);
-    for (const step of STEPS) {
+    // A shortened uid of something else says least.
+    const otherUid = findOptional((column) => column?.kind === "uid");
+    for (const step of otherUid < 0 ? LAST_STEPS : STEPS) {
       const least = shown.map((at, i) => leastWidth(columns[at], at, widths[i] ?? 0, step));
       shrink(widths, least, sumWidths(widths) - available);
     }
-    if (sumWidths(widths) <= available) return { shown, widths };
-    const optional = shown.findLastIndex((at, i) => i > 0 && i < shown.length - 1 && columns[at]?.isKept !== true);
+    if (sumWidths(widths) <= available) {
+      const fitted = widths.map((width, i) => {
+        const at = shown[i] ?? 0;
+        return columns[at]?.kind === "time" ? fitTime(width, needed[at] ?? 0) : width;
+      });
+      // More of a uid or of a time would say no more.
+      return widen(
+        { shown, widths: fitted },
+        needed,
+        available,
+        (at) => !/^(?:uid|time)$/.test(columns[at]?.kind ?? ""),
+      );
+    }
+    const optional = otherUid < 0 ? findOptional(() => true) : otherUid;
     if (optional < 0) {
       shrink(
         widths,
@@ -87,14 +109,18 @@ function createLayout(columns: readonly TableColumn[], needed: readonly number[]
       );
       return { shown, widths };
     }
-    // The first column says what the row is, and the last one is its uid.
     shown.splice(optional, 1);
   }
 }
 
 function leastWidth(column: TableColumn | undefined, at: number, width: number, step: Minimum): number {
   const { kind = at === 0 ? "first" : "text", title = "" } = column ?? {};
-  return Math.min(width, Math.max(step[kind] ?? width, stringWidth(title)));
+  const least = step[kind] ?? width;
+  // A log begins with the time, of which the day alone says little.
+  return Math.min(
+    width,
+    Math.max(at === 0 && kind === "time" ? Math.max(least, MINUTE_TIME) : least, stringWidth(title)),
+  );
 }
 
 /** Takes `excess` from the widest of the columns that are not at their least widths yet. */
@@ -108,12 +134,19 @@ function shrink(widths: number[], least: readonly number[], excess: number): voi
   }
 }
 
-function widen({ shown, widths }: Layout, needed: readonly number[], available: number): Layout {
+/** Gives the room that is left to columns that need more, from the left. */
+function widen(
+  { shown, widths }: Layout,
+  needed: readonly number[],
+  available: number,
+  mayGrow: (at: number) => boolean = () => true,
+): Layout {
   let room = available - sumWidths(widths);
   return {
     shown,
     widths: widths.map((width, i) => {
-      const more = Math.max(0, Math.min(room, (needed[shown[i] ?? 0] ?? 0) - width));
+      const at = shown[i] ?? 0;
+      const more = mayGrow(at) ? Math.max(0, Math.min(room, (needed[at] ?? 0) - width)) : 0;
       room -= more;
       return width + more;
     }),
@@ -126,8 +159,14 @@ function sumWidths(widths: readonly number[]): number {
 
 function shorten(text: string, width: number, kind: ColumnKind | undefined): string {
   if (stringWidth(text) <= width) return text;
-  if (kind === "uid") return truncateStart(text, width);
+  if (kind === "uid" || kind === "path") return truncateStart(text, width);
   return kind === "time" ? shortenTime(text, width) : truncate(text, width);
+}
+
+/** The width of the form of a time that fits: the whole one, the one without seconds, or the day. */
+function fitTime(width: number, whole: number): number {
+  if (width >= whole) return whole;
+  return width >= MINUTE_TIME ? MINUTE_TIME : Math.min(width, DAY_TIME);
 }
 
 // Times of the API are in UTC.

@@ -187,6 +187,13 @@ describe("a list on a terminal", () => {
     assert.match(second, /…\w+0b$/);
   });
 
+  it("leaves out the uids of something else before it cuts times to days, and never the minutes of a log", () => {
+    const [header = "", line = ""] = print(lists.get("audit list") ?? [], 80);
+    assert.match(header, /^TIME +TYPE +NAME +CHANGE .*SUBJECT$/);
+    assert.doesNotMatch(header, /ACTOR|REQUEST/);
+    assert.match(line, /^2026-11-29T01:42Z {2}…\S+created\.v1 /);
+  });
+
   it("keeps the other columns of -o wide before the uid", () => {
     const { columns = [], methods } = iamResources.find(({ name }) => name === "groups") ?? {};
     assert.ok(methods?.list);

@@ -18,7 +18,7 @@ interface ListFlags {
 
 /** The columns of the list. */
 export const columns: readonly ListColumn[] = [
-  createColumn("METHOD", "method"),
+  createColumn("METHOD", "method", "path"),
   {
     title: "COMMAND",
     path: "command",

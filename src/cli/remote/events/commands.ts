@@ -12,7 +12,7 @@ const deliveries: ResourceCommand = {
   singular: "delivery",
   methods: { list: EventsService.method.listDeliveries },
   columns: [
-    createColumn("TYPE", "type"),
+    createColumn("TYPE", "type", "path"),
     createColumn("TIME", "time"),
     createColumn("STATUS", "status"),
     createColumn("ATTEMPTS", "attempts"),

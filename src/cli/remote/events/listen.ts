@@ -22,7 +22,7 @@ const text = (value: unknown) => (typeof value === "string" ? value : "");
 /** The columns of the table. */
 export const columns: readonly ListColumn[] = [
   createColumn("TIME", "time"),
-  createColumn("TYPE", "type"),
+  createColumn("TYPE", "type", "path"),
   createColumn("SUBJECT", "subject", "uid"),
   createColumn("ID", "id", "uid"),
 ];
