@@ -15,6 +15,7 @@ const OUTSIDE = [
   "@opentelemetry/sdk-trace-node",
   "better-sqlite3",
   "better-sqlite3-node20",
+  "jq-wasm",
   "oidc-provider",
   "open",
   "pg",

@@ -52,7 +52,7 @@ function packCli(stage) {
   finish(stage, "cli", "Command line of Arbor over the network, with the credential helper of docker", {
     bin: Object.fromEntries(programs.map((name) => [name, `dist/${name}.js`])),
     // The bundle has all others.
-    dependencies: { open: dependencies.open, re2js: dependencies.re2js },
+    dependencies: { "jq-wasm": dependencies["jq-wasm"], open: dependencies.open, re2js: dependencies.re2js },
   });
 }
 

@@ -169,6 +169,7 @@ const rules: Record<string, readonly string[]> = {
     "@bufbuild/protobuf",
     "@connectrpc/connect",
     "commander",
+    "jq-wasm",
     "string-width",
     "yaml",
     "node:",

@@ -7,6 +7,7 @@ import { VersionsService as StableVersionsService } from "#gen/chainguard/platfo
 import { VersionsService } from "#gen/chainguard/platform/versions/v2beta1/versions_pb.js";
 import { VulnReportsService as StableVulnReportsService } from "#gen/chainguard/platform/vulnerabilities/v2/vuln_reports_pb.js";
 import { VulnReportsService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/vuln_reports_pb.js";
+import { unavailableStigReports, unavailableVersions, unavailableVulnReports } from "../kernel/unavailable-methods.js";
 import type { Handlers } from "../pipeline/handlers.js";
 import { type ServedService, serve } from "../pipeline/method-table.js";
 import { createUnavailableHandlers } from "../pipeline/unavailable.js";
@@ -15,7 +16,7 @@ interface UnavailableService {
   readonly desc: DescService;
   /** The same service under the stable name; absent in version 1. */
   readonly stable?: DescService;
-  /** Why each method fails with UNIMPLEMENTED, by local name. docs/api-rules.md and docs/v1.md show them. */
+  /** Why each method fails with UNIMPLEMENTED, by local name. */
   readonly reasons: Readonly<Record<string, string>>;
 }
 
@@ -28,12 +29,10 @@ function declare<S extends DescService>(
   return { desc, reasons, ...(stable && { stable }) };
 }
 
-const NO_VERSIONS = "nothing is known of versions of software";
-
 export const unavailableServices: readonly UnavailableService[] = [
-  declare(StigReportsService, { getStigReport: "no reports of scanners are kept" }, StableStigReportsService),
-  declare(VulnReportsService, { listVulnCountReports: "no reports of scanners are kept" }, StableVulnReportsService),
-  declare(VersionsService, { getProject: NO_VERSIONS, listProjects: NO_VERSIONS }, StableVersionsService),
+  declare(StigReportsService, unavailableStigReports, StableStigReportsService),
+  declare(VulnReportsService, unavailableVulnReports, StableVulnReportsService),
+  declare(VersionsService, unavailableVersions, StableVersionsService),
 ];
 
 export function createUnavailableServices(): ServedService[] {

@@ -13,6 +13,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { identities, metadataToProto, patchMetadata } from "../iam/identities/identity.js";
 import { invalidArgument, unimplemented } from "../kernel/errors.js";
+import { unavailableIdentitiesV1 } from "../kernel/unavailable-methods.js";
 import { type Handlers, withOutcome } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
@@ -46,7 +47,7 @@ export function eventIdentitiesV1() {
     // The method is unscoped: a caller with identity.create in any group could create an identity that no
     // organisation sees and only the operator could delete.
     create() {
-      throw unimplemented("Identities.Create: no identities outside of groups are created; create one in a group");
+      throw unimplemented(`Identities.Create: ${unavailableIdentitiesV1.create}`);
     },
 
     async updateMetadata(request, { tx, caller, startMs }) {

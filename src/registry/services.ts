@@ -4,6 +4,7 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import type { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { Vulnerabilities } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
+import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../kernel/unavailable-methods.js";
 import { type ServedService, serve } from "../pipeline/method-table.js";
 import type { ResourceDeps } from "../pipeline/resource/read.js";
 import { createUnavailableHandlers } from "../pipeline/unavailable.js";
@@ -54,38 +55,3 @@ function registryV1(
 function vulnerabilitiesV1() {
   return serve(Vulnerabilities, createUnavailableHandlers(Vulnerabilities, unavailableVulnerabilitiesV1));
 }
-
-// The methods of version 1 that the service cannot implement, and why. docs/v1.md shows the same table.
-
-const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
-const NO_MATERIALS = "no bills of materials are read or kept";
-const NO_CHARTS = "Helm charts are not read";
-const NO_REPORTS = "no reports of scanners are kept";
-const NO_BUILDS = "no images are built, so there are no reports on builds";
-const NO_QUEUE = "images are copied by other services, and where those stand is not known";
-
-/** Why methods of Registry fail with UNIMPLEMENTED. */
-export const unavailableRegistryV1 = {
-  listEolTags: NO_LIFE_TIMES,
-  getSbom: NO_MATERIALS,
-  getRawSbom: NO_MATERIALS,
-  listManifestMetadata: NO_MATERIALS,
-  getHelm: NO_CHARTS,
-  getChart: NO_CHARTS,
-  listChartsByImageRepo: NO_CHARTS,
-  listChartImageBindings: NO_CHARTS,
-  getVulnReport: NO_REPORTS,
-  getPackageVersionMetadata: NO_LIFE_TIMES,
-  listBuildReports: NO_BUILDS,
-  getBuildStatus: NO_BUILDS,
-  getSyncStatus: NO_QUEUE,
-  listSyncStatuses: NO_QUEUE,
-} as const;
-
-/** Why methods of Vulnerabilities fail with UNIMPLEMENTED. */
-export const unavailableVulnerabilitiesV1 = {
-  listVulnReports: NO_REPORTS,
-  getRawVulnReport: NO_REPORTS,
-  listVulnCountReports: NO_REPORTS,
-  listCumulativeVulnCountReports: NO_REPORTS,
-} as const;

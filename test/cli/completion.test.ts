@@ -63,7 +63,7 @@ describe("bash completes", { skip: !has("bash") && "bash is not installed" }, ()
     ],
     [
       ["iam", "groups", "list", "--output", ""],
-      ["table", "wide", "json", "jsonl", "yaml"],
+      ["table", "wide", "name", "csv", "json", "jsonl", "yaml"],
     ],
     [
       ["iam", "groups", "list", "-o", "j"],
@@ -71,7 +71,7 @@ describe("bash completes", { skip: !has("bash") && "bash is not installed" }, ()
     ],
     [
       ["iam", "groups", "list", "--output", "="],
-      ["table", "wide", "json", "jsonl", "yaml"],
+      ["table", "wide", "name", "csv", "json", "jsonl", "yaml"],
     ],
     [["iam", "groups", "list", "--output", "=", "y"], ["yaml"]],
     [["iam", "roles", "create", "--capability", "role_bindings.l"], ["role_bindings.list"]],

@@ -141,6 +141,6 @@ describe("both spellings on the host", () => {
   it("take the formats that there are", async () => {
     const { code, stderr } = await onHost("admin", "keys", "list", "-o", "xml");
     assert.equal(code, 2);
-    assert.match(stderr, /Allowed choices are table, jsonl/);
+    assert.match(stderr, /Allowed choices are table, wide, name, csv, jsonl/);
   });
 });

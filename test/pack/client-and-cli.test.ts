@@ -192,6 +192,8 @@ describe("the package of the command line", () => {
     assert.match((await arbor("whoami")).stdout, new RegExp(identity));
     const { stdout } = await arbor("iam", "groups", "list", "-o", "json");
     assert.ok(stdout.includes(world.root), stdout);
+    const filtered = await arbor("iam", "groups", "list", "--jq", ".groups[].uid");
+    assert.ok(filtered.stdout.split("\n").includes(world.root), filtered.stdout);
     assert.match((await arbor("audit", "list", "--scope", world.root, "--json")).stdout, /^\{/);
     assert.match((await arbor("api", "list")).stdout, /^arbor\.audit\.v1\.AuditService\/ListEvents/m);
     const { version } = JSON.parse(fs.readFileSync(join(PROJECT, "package.json"), "utf8"));

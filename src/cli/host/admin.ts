@@ -1,7 +1,7 @@
 // `arbor admin quotas`, `roles` and `jobs`. Running servers use a new limit or role from the next call on.
 import type { Settings } from "../../config/config.js";
 import { resolveName } from "../../iam/operator/names.js";
-import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
+import { listQuotas, setQuotas } from "../../iam/operator/quotas.js";
 import {
   createOperatorRole,
   deleteOperatorRole,
@@ -17,20 +17,23 @@ import type { JobRow } from "../../store/tables/tables.js";
 import { invalidFlag } from "../errors.js";
 import { confirmDelete } from "../output/confirm.js";
 import { formatNamed } from "../output/describe.js";
-import { createTable } from "../output/table.js";
+import type { ListColumn } from "../output/format.js";
 import { escapeControls } from "../output/terminal.js";
+import { countOf, createColumn } from "../remote/iam/columns.js";
+import { parseCapability } from "../remote/iam/field-flags.js";
 import { print, withInstallation } from "./host.js";
+import { type HostListFlags, printRows } from "./list.js";
 
 /** `arbor admin quotas list`: the usage and the limits of an organisation. */
 export async function quotaListCommand(
   settings: Settings,
-  { org, json = false }: { org: string; json?: boolean },
+  { org, ...flags }: HostListFlags & { readonly org: string },
 ): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
     const rows = await store.read(async (tx) =>
       listQuotas(tx, await resolveName(tx, "group", org, "org"), settings.quotas),
     );
-    for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatQuotas(rows)) print(line);
+    printRows(rows, quotaColumns, flags);
   });
 }
 
@@ -66,16 +69,13 @@ function parseAssignment(text: string): [OrganisationQuota, number | undefined] 
   }
 }
 
-function formatQuotas(rows: readonly QuotaUsage[]): string[] {
-  const columns = ["QUOTA", "USED", "LIMIT", "SET FOR"].map((title) => ({ title }));
-  const cells = rows.map(({ quota, used, limit, own }) => [
-    quota,
-    String(used),
-    String(limit),
-    own ? "this organisation" : "all",
-  ]);
-  return createTable(columns, { colour: false, width: undefined }).lines(cells);
-}
+/** The columns of `arbor admin quotas list`. */
+export const quotaColumns: readonly ListColumn[] = [
+  createColumn("QUOTA", "quota"),
+  createColumn("USED", "used"),
+  createColumn("LIMIT", "limit"),
+  { title: "SET FOR", path: "own", cell: ({ own }) => (own === true ? "this organisation" : "all") },
+];
 
 /** `arbor admin roles create` */
 export async function roleCreateCommand(
@@ -83,18 +83,17 @@ export async function roleCreateCommand(
   options: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[]; json?: boolean },
 ): Promise<void> {
   const { name, description, capability, json = false } = options;
-  const role = { name, description, capabilities: capability.map((one) => one.trim()) };
+  const role = { name, description, capabilities: capability.map((one) => parseCapability("--capability", one)) };
   await withInstallation(settings, "update", async ({ store, clock }) => {
     const created = await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() }));
-    print(json ? escapeControls(roleToJson({ row: created, bindings: [] })) : created.uid);
+    print(json ? escapeControls(JSON.stringify(roleToJson({ row: created, bindings: [] }))) : created.uid);
   });
 }
 
 /** `arbor admin roles list` */
-export async function roleListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
+export async function roleListCommand(settings: Settings, flags: HostListFlags): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
-    const listed = await store.read(listOperatorRoles);
-    for (const line of json ? listed.map(roleToJson) : formatRoles(listed)) print(escapeControls(line));
+    printRows((await store.read(listOperatorRoles)).map(roleToJson), operatorRoleColumns, flags);
   });
 }
 
@@ -114,35 +113,35 @@ export async function roleDeleteCommand(
   });
 }
 
-function roleToJson({ row, bindings }: OperatorRole): string {
+function roleToJson({ row, bindings }: OperatorRole): object {
   const { uid, name, description } = row;
-  return JSON.stringify({
+  return {
     ...{ uid, name, description, capabilities: listCapabilityNames(row.capabilities) },
     createTime: new Date(row.createTimeMs).toISOString(),
     bindings: bindings.map(({ uid, identityUid, groupUid }) => ({ uid, identityUid, groupUid })),
-  });
+  };
 }
 
-function formatRoles(listed: readonly OperatorRole[]): string[] {
-  const columns = ["UID", "NAME", "BOUND", "CAPABILITIES"].map((title) => ({ title }));
-  const cells = listed.map(({ row: { uid, name, capabilities }, bindings }) => [
-    uid,
-    name,
-    String(bindings.length),
-    listCapabilityNames(capabilities).join(","),
-  ]);
-  return createTable(columns, { colour: false, width: undefined }).lines(cells);
-}
+/** The columns of `arbor admin roles list`. */
+export const operatorRoleColumns: readonly ListColumn[] = [
+  createColumn("NAME", "name"),
+  { title: "BOUND", path: "bindings", cell: countOf("bindings") },
+  createColumn("CAPABILITIES", "capabilities", "prose"),
+  createColumn("UID", "uid"),
+];
 
 /** `arbor admin jobs list`: the background jobs of the servers, with the last recorded run of each. */
-export async function jobListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
+export async function jobListCommand(settings: Settings, flags: HostListFlags): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
     const { rows, nowMs } = await store.read(async (tx) => ({
       rows: await tx.jobs.list(),
       nowMs: await tx.jobs.nowMs(),
     }));
-    const lines = json ? rows.map((row) => JSON.stringify(jobToJson(row, nowMs))) : formatJobs(rows);
-    for (const line of lines) print(line);
+    printRows(
+      rows.map((row) => jobToJson(row, nowMs)),
+      jobColumns,
+      flags,
+    );
   });
 }
 
@@ -162,23 +161,21 @@ function jobToJson(row: JobRow, nowMs: number) {
   };
 }
 
-function formatJobs(rows: readonly JobRow[]): string[] {
-  const columns = ["JOB", "LEADER", "LAST RUN", "TOOK", "CHANGES", "NEXT RUN", "FAILURES", "LAST ERROR"];
-  const cells = rows.map((row) => [
-    row.name,
-    row.holder,
-    formatTime(row.startTimeMs) ?? "",
-    row.durationMs === null ? "" : `${row.durationMs} ms`,
-    row.changes === null ? "" : String(row.changes),
-    formatTime(row.nextTimeMs) ?? "",
-    String(row.failures),
-    row.error === null ? "" : `${formatTime(row.errorTimeMs)} ${row.error}`,
-  ]);
-  return createTable(
-    columns.map((title) => ({ title })),
-    { colour: false, width: undefined },
-  ).lines(cells);
-}
+/** The columns of `arbor admin jobs list`. */
+export const jobColumns: readonly ListColumn[] = [
+  createColumn("JOB", "name"),
+  createColumn("LAST RUN", "lastRunTime"),
+  { title: "TOOK", path: "durationMs", cell: ({ durationMs }) => (durationMs === null ? "" : `${durationMs} ms`) },
+  createColumn("CHANGES", "changes"),
+  createColumn("NEXT RUN", "nextRunTime"),
+  createColumn("FAILURES", "failures"),
+  {
+    title: "LAST ERROR",
+    kind: "prose",
+    cell: ({ lastError, lastErrorTime }) => (lastError === null ? "" : `${lastErrorTime} ${lastError}`),
+  },
+  createColumn("LEADER", "leader"),
+];
 
 function formatTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();

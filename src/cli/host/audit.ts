@@ -16,8 +16,8 @@ import type { StoredAuditRow } from "../../store/tables/audit.js";
 import type { Tx } from "../../store/transaction.js";
 import { invalidFlag } from "../errors.js";
 import { createEventFormatter, findWarning, formatReport } from "../output/audit-log.js";
-import { escapeControls, type Terminal, withStdout } from "../output/terminal.js";
-import { parseTimeRange, type TimeFlags } from "../remote/flags.js";
+import { escapeControls, withStdout } from "../output/terminal.js";
+import { type Format, parseTimeRange, type TimeFlags } from "../remote/flags.js";
 import { withInstallation } from "./host.js";
 
 const MAX_ROWS = 1_000_000;
@@ -29,7 +29,7 @@ interface RowFlags extends TimeFlags {
   readonly actor?: string;
   readonly type?: string;
   readonly requestId?: string;
-  readonly json?: boolean;
+  readonly output: Format;
   readonly columns?: string;
 }
 
@@ -53,8 +53,8 @@ export async function auditListCommand(
     const filter = { ...equalsOf(equals), ...times };
     if (root !== undefined) await assertLog(store, root);
     const rows = await store.read((tx) => tx.audit.listNewest(count, root, filter));
-    await withStdout(async ({ write }) => {
-      const list = createEventFormatter(flags, PLAIN);
+    await withStdout(async ({ write, terminal }) => {
+      const list = createEventFormatter(flags, terminal);
       if (rows.length === 0) await write(list.page([]));
       for (const some of takeSmall(rows)) await write(list.page(await store.read((tx) => toJson(tx, some))));
     });
@@ -81,8 +81,8 @@ export async function auditTailCommand(settings: Settings, flags: RowFlags): Pro
   const store = await followStore(settings);
   const feed = createEventFeed({ store, onProblem });
   const reader = feed.follow(root, (row) => equals.every(([column, value]) => row[column] === value));
-  await withStdout(async ({ write, closed }) => {
-    const list = createEventFormatter(flags, PLAIN);
+  await withStdout(async ({ write, closed, terminal }) => {
+    const list = createEventFormatter(flags, terminal);
     await reader.begin(closed);
     while (!closed.aborted) {
       const rows = await reader.next(IDLE_MS, closed);
@@ -94,9 +94,6 @@ export async function auditTailCommand(settings: Settings, flags: RowFlags): Pro
 /** The longest wait for rows, in milliseconds. */
 const IDLE_MS = 60_000;
 
-/** Tables are not cut to the width of the terminal, so that they can be searched. */
-const PLAIN: Terminal = { colour: false, width: undefined };
-
 function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter {
   return {
     ...(subject !== undefined && { subjectUid: subject }),
@@ -107,7 +104,10 @@ function equalsOf({ subject, actor, type, requestId }: RowFlags): AuditRowFilter
 }
 
 // A subject that is a name is a group or a person; others are found in the audit log itself.
-async function resolveFlags(store: Store, flags: RowFlags): Promise<RowFlags> {
+async function resolveFlags<Flags extends Pick<RowFlags, "org" | "subject" | "actor">>(
+  store: Store,
+  flags: Flags,
+): Promise<Flags> {
   const { org, subject, actor } = flags;
   return store.read(async (tx) => ({
     ...flags,

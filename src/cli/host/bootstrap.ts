@@ -87,13 +87,13 @@ function noteNextSteps({ created, owner, baseUrl, flags, hasProviders }: NextSte
       : owner.owner !== undefined
         ? [`log in:     ${login}`]
         : [`invite:     ${invite}`, `log in:     ${login} --invite-file FILE   (with the code of the invite)`];
-  const providers = hasProviders ? "" : " --login-providers FILE   (docs/login.md)";
+  const providers = hasProviders ? "" : ` --login-providers FILE   (${baseUrl}/docs/login.html, once it runs)`;
   const lines = [
     `start:      arbor serve${flags}${providers}`,
     ...people,
     `use token:  ARBOR_API=${baseUrl} ARBOR_TOKEN=… arbor iam groups list   (for an hour)`,
     `new token:  arbor admin token --identity ${identity}${flags}`,
-    "all steps:  docs/first-hour.md",
+    `all steps:  ${baseUrl}/docs/first-hour.html`,
   ];
   // A server accepts only tokens for its own URL, which follows from settings that this command may not have been given.
   process.stderr.write(`the token is for the service at ${baseUrl}, as a server with the same settings has it\n`);

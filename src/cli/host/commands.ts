@@ -17,9 +17,9 @@ import { type AuditOnHost, addAuditCommands } from "../remote/audit/commands.js"
 import {
   addConfirmation,
   addJsonOutput,
+  addListOutput,
   FormerFlag,
   type JsonFormats,
-  TABLE_OR_LINES,
   TEXT_OR_JSON,
   TEXT_OR_LINES,
 } from "../remote/flags.js";
@@ -154,10 +154,11 @@ function addAdmin(admin: Command): void {
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(readSettings(options), uid, options));
   const quotas = admin.command("quotas").alias("quota").description("quotas of an organisation, on the host");
   addOrganisation(
-    addSettings(
-      quotas.command("list").description("print the usage and the limits of an organisation"),
-      [...hostSettings, "quotas"],
-      TABLE_OR_LINES,
+    addListOutput(
+      addSettings(quotas.command("list").description("print the usage and the limits of an organisation"), [
+        ...hostSettings,
+        "quotas",
+      ]),
     ),
   ).action(async (options) => (await import("./admin.js")).quotaListCommand(readSettings(options), options));
   const setQuotas = addSettings(
@@ -184,11 +185,9 @@ function addAdmin(admin: Command): void {
   addConfirmation(revokeKey).action(async (kid, options) =>
     (await import("./keys.js")).revokeCommand(readSettings(options), kid, options),
   );
-  addSettings(
-    keys.command("list").description("print the keys, the newest first"),
-    hostSettings,
-    TABLE_OR_LINES,
-  ).action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
+  addListOutput(addSettings(keys.command("list").description("print the keys, the newest first"), hostSettings)).action(
+    async (options) => (await import("./keys.js")).listCommand(readSettings(options), options),
+  );
 
   const masterKey = admin.command("master-key").description("the key that encrypts secrets at rest, on the host");
   addSettings(
@@ -208,10 +207,8 @@ function addAdmin(admin: Command): void {
   );
 
   const jobs = admin.command("jobs").description("background jobs of the servers, on the host");
-  addSettings(
-    jobs.command("list").description("print each job with its leader and its last run"),
-    hostSettings,
-    TABLE_OR_LINES,
+  addListOutput(
+    addSettings(jobs.command("list").description("print each job with its leader and its last run"), hostSettings),
   ).action(async (options) => (await import("./admin.js")).jobListCommand(readSettings(options), options));
 }
 
@@ -303,10 +300,13 @@ const auditOnHost: AuditOnHost = {
     return addSettings(command, hostSettings).addOption(org).addOption(new FormerFlag("--root <uid>", org));
   },
   list: async (flags) => {
-    const { pageSize } = flags;
-    await (await import("./audit.js")).auditListCommand(readSettings(flags), { ...flags, pageSize });
+    const { pageSize, output } = flags;
+    await (await import("./audit.js")).auditListCommand(readSettings(flags), { ...flags, pageSize, output });
   },
-  tail: async (flags) => (await import("./audit.js")).auditTailCommand(readSettings(flags), flags),
+  tail: async (flags) => {
+    const { output } = flags;
+    await (await import("./audit.js")).auditTailCommand(readSettings(flags), { ...flags, output });
+  },
   verify: async (flags) => (await import("./audit.js")).auditVerifyCommand(readSettings(flags), flags),
   export: async (flags, command) => {
     const { org } = flags;
@@ -324,7 +324,7 @@ function addOrganisation(command: Command): Command {
 
 function addMemberCommands(admin: Command): void {
   const addPage = (command: Command) =>
-    addSettings(command, hostSettings, TABLE_OR_LINES)
+    addListOutput(addSettings(command, hostSettings))
       .option("--page-size <rows>", "how many rows at most, 1 to 1000", "50")
       .option("--page-token <uid>", "continue after this uid", "");
   const organisations = admin.command("organisations").description("the organisations, on the host");
@@ -359,10 +359,11 @@ function addRoleCommands(admin: Command): void {
     .option("--name <name>", "the name that is shown on its bindings", "operator")
     .option("--description <text>", "what it is for", "")
     .action(async (options) => (await import("./admin.js")).roleCreateCommand(readSettings(options), options));
-  addSettings(
-    roles.command("list").description("print the operator roles and how often each is bound"),
-    hostSettings,
-    TABLE_OR_LINES,
+  addListOutput(
+    addSettings(
+      roles.command("list").description("print the operator roles and how often each is bound"),
+      hostSettings,
+    ),
   ).action(async (options) => (await import("./admin.js")).roleListCommand(readSettings(options), options));
   const remove = roles.command("delete <uid>").description("delete an operator role that is not bound");
   addConfirmation(addSettings(remove, hostSettings)).action(async (uid, options) =>

@@ -3,13 +3,15 @@ import { formatValue, type Resolution, type SettingName, type ValueSource } from
 import { buildSchema } from "../../config/describe.js";
 import { resolveOrigin } from "../../config/origin.js";
 import { type Settings, type SettingTable, settings as table } from "../../config/settings.js";
-import { createTable } from "../output/table.js";
-import { withStdout } from "../output/terminal.js";
+import { formatFields } from "../output/table.js";
+import { type Terminal, withStdout } from "../output/terminal.js";
 
 /** `arbor config print` */
 export async function configPrintCommand(resolution: Resolution, { json = false }: { json?: boolean }): Promise<void> {
-  const lines = json ? [formatJson(resolution)] : formatTable(resolution);
-  await withStdout(({ write }) => write(lines.map((line) => `${line}\n`).join("")));
+  await withStdout(({ write, terminal }) => {
+    const lines = json ? [formatJson(resolution)] : formatTable(resolution, terminal);
+    return write(lines.map((line) => `${line}\n`).join(""));
+  });
 }
 
 /** `arbor config check` */
@@ -50,14 +52,13 @@ function describeOrigin(settings: Settings): Readonly<Record<string, string>> {
   return { baseUrl, issuer, audiences: audiences.join(), errorDomain };
 }
 
-function formatTable(resolution: Resolution): string[] {
-  const columns = ["SETTING", "FROM", "VALUE"].map((title) => ({ title }));
+function formatTable(resolution: Resolution, terminal: Terminal): string[] {
   const cells = listEffective(resolution).map(({ name, value, effective = value, unset = "none", source }) => [
     name,
     source.name ?? source.from,
     effective === "" ? `(${unset})` : effective,
   ]);
-  return createTable(columns, { colour: false, width: undefined }).lines(cells);
+  return formatFields(["SETTING", "FROM", "VALUE"], cells, terminal);
 }
 
 function formatJson(resolution: Resolution): string {

@@ -7,8 +7,10 @@ import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
 import type { Tx } from "../../store/transaction.js";
 import { confirm } from "../output/confirm.js";
-import { createTable } from "../output/table.js";
+import type { ListColumn } from "../output/format.js";
+import { createColumn } from "../remote/iam/columns.js";
 import { NOT_REVOKED, print, withInstallation } from "./host.js";
+import { type HostListFlags, printRows } from "./list.js";
 
 const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
 
@@ -82,12 +84,20 @@ export async function revokeCommand(
 }
 
 /** `arbor admin keys list`: the newest first. */
-export async function listCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
+export async function listCommand(settings: Settings, flags: HostListFlags): Promise<void> {
   await withInstallation(settings, "read", async ({ store }) => {
-    const rows = [...(await store.read((tx) => tx.keys.list()))].reverse().map(toJson);
-    for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatTable(rows)) print(line);
+    printRows([...(await store.read((tx) => tx.keys.list()))].reverse().map(toJson), keyColumns, flags);
   });
 }
+
+/** The columns of `arbor admin keys list`. */
+export const keyColumns: readonly ListColumn[] = [
+  createColumn("PURPOSE", "purpose"),
+  createColumn("STATE", "state"),
+  createColumn("CREATED", "createTime"),
+  createColumn("NEXT", "nextTime"),
+  createColumn("KID", "kid", "uid"),
+];
 
 function toJson({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
   const nextTime = nextTimeMs === null ? null : formatTime(nextTimeMs);
@@ -96,10 +106,4 @@ function toJson({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
 
 function formatTime(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-function formatTable(rows: readonly ReturnType<typeof toJson>[]): string[] {
-  const columns = ["KID", "PURPOSE", "STATE", "CREATED", "NEXT"].map((title) => ({ title }));
-  const cells = rows.map((row) => [row.kid, row.purpose, row.state, row.createTime, row.nextTime ?? ""]);
-  return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }

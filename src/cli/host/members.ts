@@ -1,4 +1,5 @@
 // `arbor admin organisations` and `arbor admin identities`, also while servers run; and what `arbor bootstrap` says.
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { Settings } from "../../config/config.js";
 import {
   findOrganisations,
@@ -12,16 +13,17 @@ import {
 import { isUidp } from "../../kernel/uidp.js";
 import type { Tx } from "../../store/transaction.js";
 import { invalidFlag } from "../errors.js";
-import { createTable } from "../output/table.js";
+import type { ListColumn } from "../output/format.js";
 import { escapeControls } from "../output/terminal.js";
-import { print, withInstallation } from "./host.js";
+import { createColumn } from "../remote/iam/columns.js";
+import { withInstallation } from "./host.js";
+import { type HostListFlags, printRows } from "./list.js";
 
 const MAX_ROWS = 1_000;
 
-interface PageOptions {
+interface PageOptions extends HostListFlags {
   readonly pageSize: string;
   readonly pageToken: string;
-  readonly json?: boolean;
 }
 
 /** `arbor admin organisations list` */
@@ -29,7 +31,7 @@ export async function organisationListCommand(settings: Settings, options: PageO
   const page = parsePage(options);
   await withInstallation(settings, "read", async ({ store }) => {
     const listed = await store.read((tx) => listOrganisations(tx, page));
-    printRows(listed, options, organisationToJson, formatOrganisations);
+    printRows(listed.map(organisationToJson), organisationColumns, options);
     notePage(
       listed.map(({ row }) => row.uid),
       page,
@@ -42,7 +44,7 @@ export async function identityListCommand(settings: Settings, options: PageOptio
   const page = parsePage(options);
   await withInstallation(settings, "read", async ({ store }) => {
     const listed = await store.read(async (tx) => listMembers(tx, await resolveOrganisation(tx, options.org), page));
-    printRows(listed, options, memberToJson, formatMembers);
+    printRows(listed.map(memberToJson), memberColumns, options);
     notePage(
       listed.map(({ uid }) => uid),
       page,
@@ -61,7 +63,8 @@ export async function describeExisting(tx: Tx, org: string, flags: string): Prom
   const lines = found.flatMap(({ row, owners }) => [
     `organisation ${row.name} is the group ${row.uid}`,
     ...owners.map(
-      (owner) => `  owner ${formatMember(owner)}; its token: arbor admin token --identity ${owner.uid}${flags}`,
+      (owner) =>
+        `  owner ${describeMember(memberToJson(owner))}; its token: arbor admin token --identity ${owner.uid}${flags}`,
     ),
     `  its identities: arbor admin identities list --org ${row.uid}${flags}`,
   ]);
@@ -73,15 +76,6 @@ function parsePage({ pageSize, pageToken: after }: PageOptions): MemberPage {
   if (rows < 1 || rows > MAX_ROWS) throw invalidFlag("--page-size", `must be 1 to ${MAX_ROWS}`);
   if (after !== "" && !isUidp(after)) throw invalidFlag("--page-token", "must be a uid");
   return { after, limit: rows };
-}
-
-function printRows<Row>(
-  rows: readonly Row[],
-  { json = false }: PageOptions,
-  toJson: (row: Row) => object,
-  format: (rows: readonly Row[]) => string[],
-): void {
-  for (const line of json ? rows.map((row) => escapeControls(JSON.stringify(toJson(row)))) : format(rows)) print(line);
 }
 
 // Says where the next page begins.
@@ -104,28 +98,37 @@ function memberToJson({ uid, kind, row, grants }: Member) {
   };
 }
 
-function formatOrganisations(listed: readonly Organisation[]): string[] {
-  const cells = listed.map(({ row, owners }) => [
-    row.uid,
-    row.name,
-    row.verified ? "yes" : "no",
-    formatTime(row.createTimeMs),
-    owners.map(formatMember).join(", "),
-  ]);
-  return formatTable(["UID", "NAME", "VERIFIED", "CREATED", "OWNERS"], cells);
-}
+/** The columns of `arbor admin organisations list`. */
+export const organisationColumns: readonly ListColumn[] = [
+  createColumn("NAME", "name"),
+  { title: "VERIFIED", path: "verified", cell: ({ verified }) => (verified === true ? "yes" : "no") },
+  {
+    title: "OWNERS",
+    path: "owners",
+    kind: "prose",
+    cell: ({ owners }) => (owners as JsonObject[]).map(describeMember).join(", "),
+  },
+  createColumn("CREATED", "createTime"),
+  createColumn("UID", "uid"),
+];
 
-function formatMembers(listed: readonly Member[]): string[] {
-  const cells = listed.map(({ uid, kind, row, grants }) => [
-    uid,
-    kind,
-    row?.name ?? "",
-    formatAddress(row),
-    [...new Set(grants.map(({ roleName }) => roleName))].join(","),
-    wasSeen(row, kind) ? formatTime(row.lastSeenTimeMs) : kind === "host" ? "" : "never",
-  ]);
-  return formatTable(["UID", "KIND", "NAME", "E-MAIL", "ROLES", "LAST SEEN"], cells);
-}
+/** The columns of `arbor admin identities list`. */
+export const memberColumns: readonly ListColumn[] = [
+  createColumn("NAME", "name"),
+  { title: "E-MAIL", path: "email", cell: describeAddress },
+  createColumn("KIND", "kind"),
+  {
+    title: "ROLES",
+    path: "roles",
+    kind: "prose",
+    cell: ({ roles }) => [...new Set((roles as JsonObject[]).map(({ roleName }) => roleName))].join(","),
+  },
+  {
+    ...createColumn("LAST SEEN", "lastSeenTime"),
+    cell: ({ lastSeenTime, kind }) => String(lastSeenTime ?? (kind === "host" ? "" : "never")),
+  },
+  createColumn("UID", "uid"),
+];
 
 // What was never seen has the time of its creation; only people are created by their first login. Tokens from this host
 // are not counted.
@@ -134,22 +137,15 @@ function wasSeen(row: Member["row"], kind: Member["kind"]): row is NonNullable<M
   return kind === "person" || row.lastSeenTimeMs !== row.createTimeMs;
 }
 
-function formatMember({ uid, row, kind }: Member): string {
-  const shown = [row?.name, formatAddress(row)].filter(Boolean).join(" ");
+function describeMember(member: JsonObject): string {
+  const { uid, name, kind } = member;
+  const shown = [name, describeAddress(member)].filter(Boolean).join(" ");
   return kind === "host" ? `${uid} (tokens from this host alone)` : `${uid}${shown === "" ? "" : ` (${shown})`}`;
 }
 
 // An address that no login provider of the service has confirmed proves nothing.
-function formatAddress(row: Member["row"]): string {
-  if (row === undefined || row.emailUnverified === "") return row?.email ?? "";
-  return `${row.emailUnverified} (not confirmed)`;
-}
-
-function formatTable(titles: readonly string[], cells: readonly (readonly string[])[]): string[] {
-  return createTable(
-    titles.map((title) => ({ title })),
-    { colour: false, width: undefined },
-  ).lines(cells);
+function describeAddress({ email = "", emailUnverified = "" }: JsonObject): string {
+  return emailUnverified === "" ? String(email) : `${emailUnverified} (not confirmed)`;
 }
 
 function formatTime(ms: number): string {

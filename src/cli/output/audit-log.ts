@@ -2,19 +2,21 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { EventSchema } from "#gen/arbor/audit/v1/audit_pb.js";
 import type { LogReport } from "../../audit/verify.js";
-import { createColumn, selectColumns } from "../remote/iam/columns.js";
+import { createColumn } from "../remote/iam/columns.js";
+import { type ColumnFlags, selectColumns } from "../remote/iam/select-columns.js";
 import { createListFormatter, type ListColumn, type ListFormatter } from "./format.js";
 import type { Terminal } from "./terminal.js";
 
-const columns: readonly ListColumn[] = [
+/** The columns of the table. */
+export const columns: readonly ListColumn[] = [
   createColumn("TIME", "time"),
-  createColumn("TYPE", "type"),
-  createColumn("SUBJECT", "subjectUid"),
-  createColumn("ACTOR", "actorUid"),
+  createColumn("TYPE", "type", "path"),
   createColumn("NAME", "actorName"),
-  createColumn("REQUEST", "requestId"),
+  { title: "CHANGE", kind: "prose", cell: ({ body }) => formatChange(body) },
   createColumn("FROM", "remoteAddress"),
-  { title: "CHANGE", cell: ({ body }) => formatChange(body) },
+  createColumn("REQUEST", "requestId", "uid"),
+  createColumn("ACTOR", "actorUid"),
+  createColumn("SUBJECT", "subjectUid"),
 ];
 
 /** What says nothing to people: when a resource changed is when the event happened, and its uid is the subject. */
@@ -69,21 +71,15 @@ function truncate(text: string, length: number): string {
 }
 
 /** How commands print events. */
-export interface EventView {
-  readonly json?: boolean;
-  /** The columns of the table. */
-  readonly columns?: string;
-}
+export type EventView = ColumnFlags;
 
 /**
- * Creates the formatter of events: JSON lines, or a table.
+ * Creates the formatter of events.
  *
  * @throws CommandError INVALID_ARGUMENT for a column that there is not
  */
-export function createEventFormatter({ json = false, columns: names }: EventView, terminal: Terminal): ListFormatter {
-  const output = json ? "jsonl" : "table";
-  const shown = selectColumns(EventSchema, columns, { output, ...(names !== undefined && { columns: names }) });
-  return createListFormatter(output, "events", shown, terminal);
+export function createEventFormatter(view: EventView, terminal: Terminal): ListFormatter {
+  return createListFormatter(view.output, "events", selectColumns(EventSchema, columns, view), terminal);
 }
 
 /** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */

@@ -2,7 +2,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Document, isScalar, Scalar, visit } from "yaml";
 import type { Format } from "../remote/flags.js";
-import { createTable, type TableColumn } from "./table.js";
+import { createTable, formatFields, type TableColumn } from "./table.js";
 import type { Terminal } from "./terminal.js";
 import { escapeControls, escapeLines } from "./terminal.js";
 
@@ -41,6 +41,10 @@ export function createListFormatter(
         end: () => "",
       };
     }
+    case "name":
+      return { page: (rows) => joinLines(rows.flatMap((row) => formatName(columns, row))), end: () => "" };
+    case "csv":
+      return createCsvList(columns);
     case "jsonl":
       return { page: (rows) => joinLines(rows.map(formatJsonLine)), end: () => "" };
     case "json":
@@ -57,12 +61,15 @@ export function formatResponse(
   rows: () => readonly (readonly [field: string, value: string])[],
   terminal: Terminal,
 ): string {
+  const titles = ["FIELD", "VALUE"];
   switch (format) {
     case "table":
     case "wide":
-      return joinLines(
-        createTable([{ title: "FIELD" }, { title: "VALUE" }], { ...terminal, width: undefined }).lines(rows()),
-      );
+      return joinLines(formatFields(titles, rows(), format === "wide" ? { ...terminal, width: undefined } : terminal));
+    case "name":
+      return joinLines(findUid(response));
+    case "csv":
+      return [titles, ...rows()].map(formatCsvLine).join("");
     case "jsonl":
       return `${formatJsonLine(response)}\n`;
     case "json":
@@ -70,6 +77,45 @@ export function formatResponse(
     case "yaml":
       return formatYaml(response);
   }
+}
+
+/** The spelling of a row that commands accept: its uid, in the last column, or else what the first column has. */
+function formatName(columns: readonly ListColumn[], row: JsonObject): string[] {
+  const last = columns.at(-1);
+  const column = last?.kind === "uid" ? last : columns[0];
+  const name = escapeControls(column?.cell(row) ?? "");
+  return name === "" ? [] : [name];
+}
+
+/** Of a response that has no columns: its uid, under the names that messages give it. */
+function findUid(response: JsonObject): string[] {
+  const uid = [response.uid, response.id, response.subject].find((one) => typeof one === "string" && one !== "");
+  return typeof uid === "string" ? [escapeControls(uid)] : [];
+}
+
+// RFC 4180. What is printed is what the table has, whole, so that a row is a line.
+function createCsvList(columns: readonly ListColumn[]): ListFormatter {
+  let hasHeader = false;
+  const takeHeader = () => {
+    if (hasHeader) return "";
+    hasHeader = true;
+    return formatCsvLine(columns.map(({ title }) => title));
+  };
+  return {
+    page: (rows) => takeHeader() + rows.map((row) => formatCsvLine(columns.map(({ cell }) => cell(row)))).join(""),
+    end: takeHeader,
+  };
+}
+
+/** What makes a spreadsheet compute a cell (https://owasp.org/www-community/attacks/CSV_Injection). */
+const FORMULA = /^[=+\-@]/;
+
+function formatCsvLine(cells: readonly string[]): string {
+  const fields = cells.map((cell) => {
+    const text = `${FORMULA.test(cell) ? "'" : ""}${escapeControls(cell)}`;
+    return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  });
+  return `${fields.join(",")}\r\n`;
 }
 
 // The text is the same as for one long page, but only one chunk is in memory.

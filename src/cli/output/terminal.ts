@@ -23,25 +23,44 @@ export interface Output {
 const readerGone = new AbortController();
 let isWatched = false;
 
+/** What changes the texts that a command writes. */
+export interface TextFilter {
+  write(text: string): Promise<void>;
+  /** Writes what is left after the last text. */
+  end(): Promise<void>;
+}
+
+/** Creates a filter, which writes by `print`. */
+export type CreateFilter = (print: (text: string) => Promise<void>) => Promise<TextFilter>;
+
 /**
  * Runs `work`, which writes to standard output. It ends without an error when the reader exits.
  *
- * @throws Error when standard output fails in another way, such as a full disk
+ * @throws Error when standard output fails in another way, such as a full disk; the error of the filter
  */
-export async function withStdout(work: (output: Output) => Promise<void>): Promise<void> {
+export async function withStdout(work: (output: Output) => Promise<void>, createFilter?: CreateFilter): Promise<void> {
   const { stdout } = process;
   watchStdout();
   const { signal } = readerGone;
+  const print = async (text: string) => {
+    signal.throwIfAborted();
+    if (!stdout.write(text)) await once(stdout, "drain", { signal });
+  };
+  const filter = await createFilter?.(print);
   const output: Output = {
     closed: signal,
     terminal: detectTerminal(stdout, process.env),
-    async write(text) {
-      signal.throwIfAborted();
-      if (!stdout.write(text)) await once(stdout, "drain", { signal });
-    },
+    write: (text) => (filter === undefined ? print(text) : filter.write(text)),
   };
   try {
-    await work(output);
+    try {
+      await work(output);
+    } catch (error) {
+      // What was written before is a whole document, as that of a list which failed between two pages.
+      if (!signal.aborted) await filter?.end().catch(() => undefined);
+      throw error;
+    }
+    await filter?.end();
     await assertWritten();
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -1,9 +1,10 @@
 // The flags that commands share.
 import { type Command, Option } from "commander";
 import { invalidFlag } from "../errors.js";
+import type { CreateFilter } from "../output/terminal.js";
 
 /** The formats of `--output`, the default first. */
-const FORMATS = ["table", "wide", "json", "jsonl", "yaml"] as const;
+const FORMATS = ["table", "wide", "name", "csv", "json", "jsonl", "yaml"] as const;
 
 /** A format of `--output`. */
 export type Format = (typeof FORMATS)[number];
@@ -13,9 +14,16 @@ export function isTable(format: Format): format is "table" | "wide" {
   return format === "table" || format === "wide";
 }
 
+/** Whether a format has columns. */
+export function hasColumns(format: Format): boolean {
+  return isTable(format) || format === "csv";
+}
+
 /** The flags of all commands that call methods. */
 export interface CommonFlags {
   readonly output: Format;
+  /** `--jq`, an expression for the JSON of the response. */
+  readonly jq?: string;
   /** `--api`, which takes precedence over `ARBOR_API`. */
   readonly api?: string;
   /** `--token-file`, after `ARBOR_TOKEN` and before the login of `arbor auth login`. */
@@ -32,7 +40,34 @@ export function addApiFlag(command: Command): Command {
 
 /** Adds the flags for the service to call, the token to call it with, and the format of the response. */
 export function addCommonFlags(command: Command): Command {
-  return addConnectionFlags(command.addOption(createOutputOption("format of the output").helpGroup(COMMON)));
+  return addConnectionFlags(addOutputFlags(command));
+}
+
+/** Adds the format of the output, and `--jq`. */
+export function addOutputFlags(command: Command): Command {
+  return addJqFlag(command.addOption(createOutputOption().helpGroup(COMMON)));
+}
+
+/** Creates what `--jq` does to the output; undefined without it. */
+export function createOutputFilter({ jq, output }: Pick<CommonFlags, "jq" | "output">): CreateFilter | undefined {
+  if (jq === undefined) return undefined;
+  return async (print) => (await import("../output/jq.js")).createJqFilter(jq, output === "jsonl", print);
+}
+
+/** Adds `--jq` to a command with `--output`, whose format is then JSON. */
+export function addJqFlag(command: Command): Command {
+  const option = new Option(
+    "-q, --jq <expression>",
+    "print what this expression of jq makes of the JSON; with -o jsonl, of each line of it",
+  );
+  return command.addOption(option.helpGroup(COMMON)).hook("preAction", (_, called) => {
+    const { jq, output } = called.opts();
+    if (jq === undefined) return;
+    if (called.getOptionValueSource("output") !== "cli") called.setOptionValue("output", "json");
+    else if (output !== "json" && output !== "jsonl") {
+      throw invalidFlag("--jq", `goes with -o json and -o jsonl, not with -o ${output}`);
+    }
+  });
 }
 
 /** Adds the flags for the service to call, and the token to call it with. */
@@ -47,9 +82,8 @@ export function addConnectionFlags(command: Command): Command {
     );
 }
 
-/** Creates the flag `--output`. */
-export function createOutputOption(description: string): Option {
-  return new Option("-o, --output <format>", description).choices(FORMATS).default(FORMATS[0]);
+function createOutputOption(): Option {
+  return new Option("-o, --output <format>", "format of the output").choices(FORMATS).default(FORMATS[0]);
 }
 
 /**
@@ -79,7 +113,6 @@ export class FormerFlag extends Option {
 /** The formats of a command that prints a table or a text, or JSON for programs. */
 export type JsonFormats = readonly [plain: "table" | "text", forPrograms: "json" | "jsonl"];
 
-export const TABLE_OR_LINES: JsonFormats = ["table", "jsonl"];
 export const TEXT_OR_JSON: JsonFormats = ["text", "json"];
 export const TEXT_OR_LINES: JsonFormats = ["text", "jsonl"];
 
@@ -96,6 +129,17 @@ class JsonOutput extends Option {
   override attributeName(): string {
     return "json";
   }
+}
+
+/**
+ * Adds `-o` of a list that has no other members than its rows, and its former name `--json`.
+ *
+ * @param without formats that it does not have
+ */
+export function addListOutput(command: Command, ...without: readonly Format[]): Command {
+  const formats = FORMATS.filter((format) => !["json", "yaml", ...without].includes(format));
+  const output = new Option("-o, --output <format>", "format of the output").choices(formats).default(FORMATS[0]);
+  return command.addOption(output).addOption(new FormerFlag("--json", output).preset("jsonl"));
 }
 
 /** Adds `-o` of these formats, and its former name `--json`. */
@@ -125,7 +169,7 @@ export function addConfirmation(
 export function createColumnsOption(): Option {
   return new Option(
     "--columns <names>",
-    "the columns of the table, comma-separated: fields such as name or createTime",
+    "the columns of the table or of CSV, comma-separated: fields such as name or createTime",
   );
 }
 

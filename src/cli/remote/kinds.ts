@@ -72,22 +72,23 @@ interface ActionRow {
 
 const uid = createColumn("UID", "uid");
 const name = createColumn("NAME", "name");
-const description = createColumn("DESCRIPTION", "description", true);
+const description = createColumn("DESCRIPTION", "description");
 const created = createColumn("CREATED", "createTime");
 const updated = createColumn("UPDATED", "updateTime");
 const roleBindingColumns = [
-  uid,
-  createColumn("IDENTITY", "identity.uid"),
-  createColumn("IDENTITY NAME", "identity.name"),
+  createColumn("NAME", "identity.name"),
+  createColumn("E-MAIL", "identity.email"),
   createColumn("ROLE", "role.name"),
   createColumn("GROUP", "group.name"),
   createColumn("MANAGED BY", "managedByUidp"),
+  createColumn("IDENTITY", "identity.uid"),
+  uid,
 ];
 const groupMappingColumns = [
-  uid,
   createColumn("EXTERNAL GROUP", "externalGroupId"),
   createColumn("ROLE", "roleUid"),
-  createColumn("SCOPE", "scope"),
+  createColumn("SCOPE", "scope", "uid"),
+  uid,
 ];
 const registryNote =
   "Images that are still in the registry come back with the next `arbor registry sync`, and when they are pushed again.";
@@ -101,7 +102,7 @@ const rows = [
     parents: ["group"],
     fields: ["group", "group_uid", "registry_id"],
     isNamed: true,
-    columns: [uid, name, description, created],
+    columns: [name, description, created, uid],
     actions: [
       {
         name: "lookup",
@@ -131,11 +132,11 @@ const rows = [
     fields: ["identity", "identity_uid", "actor"],
     isNamed: true,
     columns: [
-      uid,
       name,
       { title: "ASSUMED BY", cell: present("claimMatch", "staticKeys", "awsIdentity", "servicePrincipal") },
-      { ...createColumn("LAST SEEN", "lastSeenTime"), cell: findLastSeen },
       description,
+      { ...createColumn("LAST SEEN", "lastSeenTime"), cell: findLastSeen },
+      uid,
     ],
     actions: [
       {
@@ -161,7 +162,7 @@ const rows = [
     parents: ["group"],
     fields: ["role", "role_uid", "default_role"],
     isNamed: true,
-    columns: [uid, name, { title: "CAPABILITIES", path: "capabilities", cell: countOf("capabilities") }, description],
+    columns: [name, description, { title: "CAPABILITIES", cell: countOf("capabilities") }, uid],
   },
   {
     kind: "role binding",
@@ -195,11 +196,11 @@ const rows = [
     fields: ["identity_provider_uid"],
     isNamed: true,
     columns: [
-      uid,
       name,
       createColumn("ISSUER", "oidc.issuer"),
-      createColumn("DEFAULT ROLE", "defaultRole"),
       description,
+      createColumn("DEFAULT ROLE", "defaultRole", "uid"),
+      uid,
     ],
     actions: [
       {
@@ -238,10 +239,10 @@ const rows = [
     parents: ["group"],
     isNamed: true,
     columns: [
-      uid,
       name,
       { title: "ACCOUNTS", cell: present("amazon", "google", "azure", "github", "chainguard") },
       description,
+      uid,
     ],
     actions: [
       {
@@ -259,12 +260,12 @@ const rows = [
     load: async () => (await import("#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js")).GroupInvitesService,
     parents: ["group"],
     columns: [
-      uid,
-      createColumn("ROLE", "role.name"),
       createColumn("E-MAIL", "email"),
+      createColumn("ROLE", "role.name"),
+      createColumn("EXPIRES", "expirationTime"),
       createColumn("SINGLE USE", "singleUse"),
       createColumn("KEY ID", "keyId"),
-      createColumn("EXPIRES", "expirationTime"),
+      uid,
     ],
     key: [{ created: "email" }, { created: "roleUid", listed: ["roleUid", "role.uid"] }],
     counts: ({ expirationTime }) => Date.parse(String(expirationTime)) > Date.now(),
@@ -297,12 +298,12 @@ const rows = [
     load: async () => (await import("#gen/chainguard/platform/iam/v2beta1/scim_users_pb.js")).ScimUsersService,
     parents: ["identity provider"],
     columns: [
-      uid,
       createColumn("USER NAME", "userName"),
-      createColumn("EXTERNAL ID", "externalId"),
       createColumn("ACTIVE", "active"),
-      createColumn("IDENTITY", "iamIdentityUid"),
+      createColumn("EXTERNAL ID", "externalId"),
       updated,
+      createColumn("IDENTITY", "iamIdentityUid"),
+      uid,
     ],
   },
   {
@@ -313,7 +314,7 @@ const rows = [
     parents: ["group"],
     fields: ["repo_uid", "repo_id"],
     isNamed: true,
-    columns: [uid, name, createColumn("COPIED FROM", "sync_config.source"), updated, description],
+    columns: [name, description, createColumn("COPIED FROM", "sync_config.source"), updated, uid],
     deletionNote: registryNote,
   },
   {
@@ -323,7 +324,7 @@ const rows = [
     load: async () => (await import("#gen/chainguard/platform/registry/v2beta1/tags_pb.js")).TagsService,
     parents: ["repo"],
     isNamed: true,
-    columns: [uid, name, createColumn("DIGEST", "digest"), updated],
+    columns: [name, updated, createColumn("DIGEST", "digest", "uid"), uid],
     deletionNote: registryNote,
   },
   {
@@ -333,7 +334,7 @@ const rows = [
     load: async () => (await import("#gen/chainguard/platform/registry/v2beta1/overlays_pb.js")).OverlaysService,
     parents: ["group"],
     isNamed: true,
-    columns: [uid, name, createColumn("PACKAGES", "config.contents.packages", true)],
+    columns: [name, createColumn("PACKAGES", "config.contents.packages", "prose"), uid],
   },
   {
     kind: "overlay binding",
@@ -343,10 +344,10 @@ const rows = [
       (await import("#gen/chainguard/platform/registry/v2beta1/overlay_bindings_pb.js")).OverlayBindingsService,
     parents: ["repo"],
     columns: [
-      uid,
       createColumn("OVERLAY", "overlay.name"),
       createColumn("SELECTS", "tagSelector.kind"),
-      createColumn("TAGS", "tagSelector.tags", true),
+      createColumn("TAGS", "tagSelector.tags", "prose"),
+      uid,
     ],
     key: [{ created: "overlay", listed: ["overlay.uid", "overlay.name"] }, { created: "tagSelector" }],
   },
@@ -358,7 +359,7 @@ const rows = [
       (await import("#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js")).SubscriptionsService,
     parents: ["group"],
     fields: ["subscription"],
-    columns: [uid, createColumn("SINK", "sink")],
+    columns: [createColumn("SINK", "sink"), uid],
     key: [{ created: "sink" }],
   },
   {
@@ -369,11 +370,11 @@ const rows = [
       (await import("#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js")).AdvisoriesService,
     parents: ["group"],
     columns: [
-      uid,
       createColumn("ADVISORY", "advisoryId"),
       createColumn("ARTIFACT", "artifactName"),
       createColumn("COMPONENT", "componentName"),
       updated,
+      uid,
     ],
   },
 ] as const satisfies readonly KindRow[];

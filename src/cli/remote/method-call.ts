@@ -27,6 +27,10 @@ export async function* readRows(
   method: DescMethodUnary,
   request: ListRequest,
 ): AsyncGenerator<JsonObject> {
-  for await (const response of readPages(call, method, request))
-    for (const rows of Object.values(response)) if (Array.isArray(rows)) yield* rows as JsonObject[];
+  for await (const response of readPages(call, method, request)) yield* readRowsOf(response);
+}
+
+/** The rows of the response of a list, which has one repeated field. */
+export function readRowsOf(response: JsonObject): JsonObject[] {
+  return Object.values(response).flatMap((rows) => (Array.isArray(rows) ? (rows as JsonObject[]) : []));
 }

@@ -1,12 +1,12 @@
 // `arbor version` and `arbor docs`: what the service says of itself without a login.
 import type { Command } from "commander";
-import { addApiFlag, createOutputOption } from "./flags.js";
+import { addApiFlag, addOutputFlags } from "./flags.js";
 
 /** Fills `version`. */
 export function addVersion(version: Command): void {
-  addApiFlag(version)
-    .addOption(createOutputOption("format of the output"))
-    .action(async (flags) => (await import("./service-info.js")).versionCommand(flags));
+  addOutputFlags(addApiFlag(version)).action(async (flags) =>
+    (await import("./service-info.js")).versionCommand(flags),
+  );
 }
 
 /** Fills `docs`. */

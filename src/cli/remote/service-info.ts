@@ -3,11 +3,11 @@ import { VERSION } from "../../kernel/version.js";
 import { CommandError, invalidFlag } from "../errors.js";
 import { formatResponse } from "../output/format.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
-import type { Format } from "./flags.js";
+import { type CommonFlags, createOutputFilter } from "./flags.js";
 import { type ApiFlags, resolveApi, sendRequest } from "./service.js";
 
 /** `arbor version`. A service that does not answer is told on standard error, and is no error. */
-export async function versionCommand({ output: format, ...flags }: ApiFlags & { readonly output: Format }) {
+export async function versionCommand(flags: ApiFlags & Pick<CommonFlags, "output" | "jq">): Promise<void> {
   const api = resolveApi(flags);
   const service = await sendRequest({ method: "GET", api, path: "/version" }).then(
     ({ version }) => (typeof version === "string" ? version : undefined),
@@ -18,8 +18,9 @@ export async function versionCommand({ output: format, ...flags }: ApiFlags & { 
     },
   );
   const response = { client: VERSION, node: process.version, api, ...(service !== undefined && { service }) };
-  await withStdout(({ write, terminal }) =>
-    write(formatResponse(format, response, () => Object.entries(response), terminal)),
+  await withStdout(
+    ({ write, terminal }) => write(formatResponse(flags.output, response, () => Object.entries(response), terminal)),
+    createOutputFilter(flags),
   );
 }
 

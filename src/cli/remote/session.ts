@@ -33,7 +33,7 @@ import {
   describeTimeout,
   findConnectionFailure,
 } from "./connection-failure.js";
-import type { CommonFlags } from "./flags.js";
+import { type CommonFlags, createOutputFilter } from "./flags.js";
 import { type Credential, explainRefusal, findToken, type GivenToken } from "./given-token.js";
 import { formatEnumValue } from "./iam/field-flags.js";
 import type { MethodCall } from "./method-call.js";
@@ -94,7 +94,7 @@ export async function withSession(flags: CommonFlags, work: (session: Session) =
           }
         },
       });
-    });
+    }, createOutputFilter(flags));
   } catch (error) {
     // Only of errors that end the command: others need no explanation, and it takes a call.
     throw isDenied(error) ? await explainDenial(error, connection) : error;

@@ -15,6 +15,7 @@ import type {
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
+import { unavailableInvitesV1 } from "../../kernel/unavailable-methods.js";
 import { defineBodies } from "../../pipeline/body.js";
 import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { type ServedService, serve } from "../../pipeline/method-table.js";
@@ -53,9 +54,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     // A root group always has an owner, and callers grant only rights that they hold. A root group whose only
     // owner is an invite would break both rules.
     createWithGroup() {
-      throw unimplemented(
-        "GroupInvites.CreateWithGroup: a root group needs an owner; create it, then an invite into it",
-      );
+      throw unimplemented(`GroupInvites.CreateWithGroup: ${unavailableInvitesV1.createWithGroup}`);
     },
 
     list: listInChunks(async (filter: GroupInviteFilter, call, after: ListPosition | undefined) => {

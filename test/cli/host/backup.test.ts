@@ -91,7 +91,7 @@ describe("a backup of a running service, restored elsewhere", () => {
     for (const bearer of [token, revoked]) assert.equal((await get(copy, list, bearer)).status, 401);
     for (const bearer of [refreshToken, replaced]) assert.equal(await refresh(copy, bearer), 401);
     const log = await runCommand(["audit", "list", "--page-size", "1000", "--data", to]);
-    assert.match(log.stdout, / arbor\.database\.restored\.v1 .* keepSessions false, snapshotTime 20\S+Z\n/);
+    assert.match(log.stdout, / arbor\.database\.restored\.v1 .* keepSessions false, snapshotTime 20\S+Z .*\n/);
     await waitUntilSealed(copy);
     const verified = await runCommand(["audit", "verify", "--data", to]);
     assert.equal(verified.code, 0, verified.stderr);

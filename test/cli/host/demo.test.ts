@@ -96,7 +96,7 @@ const namesIn = (table: string) =>
     .trim()
     .split("\n")
     .slice(1)
-    .map((line) => line.split(/ {2,}/)[1]);
+    .map((line) => line.split(/ {2,}/)[0]);
 
 describe("arbor demo", () => {
   let host: Host;
@@ -126,7 +126,10 @@ describe("arbor demo", () => {
       seen.map(({ name, verified }) => [name, verified]),
       groups.map((name) => [name, name === "demo.example"]),
     );
-    assert.match(login ?? "", /^logged in at http:\/\/127\.0\.0\.1:\d+ as [0-9a-f]{40}, with a token until /);
+    assert.match(
+      login ?? "",
+      /^logged in at http:\/\/127\.0\.0\.1:\d+ as Alice \(alice@demo\.example\), with a token until /,
+    );
     assert.deepEqual(namesIn(table ?? ""), groups);
     const { identity, role, group } = JSON.parse(bound ?? "") as Record<string, { name: string; issuer: string }>;
     assert.deepEqual([identity?.name, role?.name, group?.name], ["ci", "builder", "platform"]);

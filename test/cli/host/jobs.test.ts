@@ -74,9 +74,9 @@ describe("arbor admin jobs list", () => {
     });
     const { stdout } = await list();
     const [header = "", ...rows] = stdout.trimEnd().split("\n");
-    assert.match(header, /^JOB +LEADER +LAST RUN +TOOK +CHANGES +NEXT RUN +FAILURES +LAST ERROR$/);
+    assert.match(header, /^JOB +LAST RUN +TOOK +CHANGES +NEXT RUN +FAILURES +LAST ERROR +LEADER$/);
     assert.equal(rows.length, NAMES.length);
     const failed = rows.find((row) => row.startsWith("expired-rows"));
-    assert.match(failed ?? "", / - +\S+Z +2 +2025-11-20T21:48:54\.123Z \\u001b\[31mno disk$/);
+    assert.match(failed ?? "", / - +\S+Z +2 +2025-11-20T21:48:54\.123Z \\u001b\[31mno disk +\S+$/);
   });
 });

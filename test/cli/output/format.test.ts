@@ -74,7 +74,7 @@ describe("a list", () => {
   });
 
   it("is cut for a terminal as a table, and not as a wide one", () => {
-    const columns = [{ title: "TEXT", prose: true, cell: (row: JsonObject) => String(row.text) }];
+    const columns = [{ title: "TEXT", kind: "prose" as const, cell: (row: JsonObject) => String(row.text) }];
     const [short, wide] = (["table", "wide"] as const).map((format) =>
       createListFormatter(format, "rows", columns, { colour: false, width: 20 }).page([{ text: "x".repeat(50) }]),
     );
@@ -85,6 +85,70 @@ describe("a list", () => {
   it("is nothing but its rows where nothing else is known", () => {
     assert.equal(formatAll("yaml", [[{ a: 1 }]], {}), "rows:\n- a: 1\n");
     assert.equal(formatAll("json", [[{ a: 1 }]], {}), '{\n  "rows": [\n    {\n      "a": 1\n    }\n  ]\n}\n');
+  });
+});
+
+describe("a list as CSV", () => {
+  const columns = [
+    { title: "NAME", cell: (row: JsonObject) => String(row.name) },
+    { title: "UID", kind: "uid" as const, cell: (row: JsonObject) => String(row.uid) },
+  ];
+  const formatRow = (name: string) => {
+    const list = createListFormatter("csv", "rows", columns, { colour: true, width: 20 });
+    return list.page([{ name, uid: "0".repeat(75) }]) + list.end({});
+  };
+
+  for (const [name, field] of [
+    ["team", "team"],
+    ["", ""],
+    ["a, b", '"a, b"'],
+    ['the "best"', '"the ""best"""'],
+    ["two\nlines\u001b", "two\\u000alines\\u001b"],
+    ['=HYPERLINK("https://evil.example")', '"\'=HYPERLINK(""https://evil.example"")"'],
+    ["+1", "'+1"],
+    ["-1", "'-1"],
+    ["@SUM(A1)", "'@SUM(A1)"],
+    ["a=b", "a=b"],
+  ] as const) {
+    it(`has ${JSON.stringify(name)} as ${field}`, () => {
+      assert.equal(formatRow(name), `NAME,UID\r\n${field},${"0".repeat(75)}\r\n`);
+    });
+  }
+
+  it("has its header once, and without rows as well", () => {
+    const list = createListFormatter("csv", "rows", columns, file);
+    const pages = list.page([{ name: "a", uid: "1" }]) + list.page([{ name: "b", uid: "2" }]) + list.end({});
+    assert.equal(pages, "NAME,UID\r\na,1\r\nb,2\r\n");
+    assert.equal(createListFormatter("csv", "rows", columns, file).end({}), "NAME,UID\r\n");
+  });
+
+  it("is the lines of a table for one resource", () => {
+    assert.equal(
+      formatResponse("csv", {}, () => [["name", "a, b"]], file),
+      'FIELD,VALUE\r\nname,"a, b"\r\n',
+    );
+  });
+});
+
+describe("a list as names", () => {
+  it("has the uid of each row, or else its first column", () => {
+    const name = { title: "NAME", cell: (row: JsonObject) => String(row.name) };
+    const uid = { title: "UID", kind: "uid" as const, cell: (row: JsonObject) => String(row.uid ?? "") };
+    const format = (columns: Parameters<typeof createListFormatter>[2]) =>
+      createListFormatter("name", "rows", columns, { colour: false, width: 3 }).page([
+        { name: "first", uid: "0123456789" },
+        { name: "second" },
+      ]);
+    assert.equal(format([name, uid]), "0123456789\n");
+    assert.equal(format([name]), "first\nsecond\n");
+    assert.equal(
+      formatResponse("name", { uid: "0123", name: "a" }, () => [], file),
+      "0123\n",
+    );
+    assert.equal(
+      formatResponse("name", {}, () => [], file),
+      "",
+    );
   });
 });
 
@@ -105,10 +169,16 @@ describe("an answer", () => {
     );
   });
 
-  it("is a table of its fields, which is never cut", () => {
-    const rows = () => [["uid", "0".repeat(60)] as const, ["code", "1".repeat(200)] as const];
-    const table = formatResponse("table", {}, rows, { colour: false, width: 40 });
-    assert.equal(table, `FIELD  VALUE\nuid    ${"0".repeat(60)}\ncode   ${"1".repeat(200)}\n`);
+  it("is a table of its fields, whole: texts go on below, and words are not cut", () => {
+    const rows = () => [["uid", "0".repeat(60)] as const, ["text", "some words that go on"] as const];
+    const terminal = { colour: false, width: 20 };
+    const words = "some words\n       that go on";
+    assert.equal(
+      formatResponse("table", {}, rows, terminal),
+      `FIELD  VALUE\nuid    ${"0".repeat(60)}\ntext   ${words}\n`,
+    );
+    const wide = formatResponse("wide", {}, rows, terminal);
+    assert.equal(wide, `FIELD  VALUE\nuid    ${"0".repeat(60)}\ntext   some words that go on\n`);
   });
 });
 

@@ -5,7 +5,11 @@ import stringWidth from "string-width";
 import { createTable, pad, type TableColumn, truncate } from "../../../src/cli/output/table.js";
 import { detectTerminal, type Terminal } from "../../../src/cli/output/terminal.js";
 
-const columns: readonly TableColumn[] = [{ title: "UID" }, { title: "DESCRIPTION", prose: true }, { title: "TIME" }];
+const columns: readonly TableColumn[] = [
+  { title: "UID", kind: "uid" },
+  { title: "DESCRIPTION", kind: "prose" },
+  { title: "TIME", kind: "time" },
+];
 const file: Terminal = { colour: false, width: undefined };
 
 describe("a table", () => {
@@ -24,17 +28,38 @@ describe("a table", () => {
     assert.deepEqual(table.lines([]), []);
   });
 
-  it("cuts prose to fit a terminal, and nothing else", () => {
+  it("shortens uids, then prose, and leaves columns out where that is not enough", () => {
     const uid = "0123456789".repeat(4);
-    const row = [uid, "words ".repeat(20), "12:00"];
-    const [header = "", line = ""] = createTable(columns, { colour: false, width: 70 }).lines([row]);
-    assert.equal(stringWidth(line), 70);
-    assert.equal(stringWidth(header), 69);
-    assert.ok(line.startsWith(uid) && line.endsWith("…  12:00"));
-    const [, narrow = ""] = createTable(columns, { colour: false, width: 20 }).lines([row]);
-    assert.equal(narrow, `${uid}  words words…  12:00`);
+    const row = [uid, "words ".repeat(20), "2026-01-31T12:00:00.123Z"];
+    const format = (width: number) => createTable(columns, { colour: false, width }).lines([row]);
+    const [header = "", line = ""] = format(100);
+    assert.equal(stringWidth(line), 100);
+    assert.match(header, /^UID +DESCRIPTION +TIME$/);
+    assert.match(line, /^…\d{12} {2}words [a-z ]+… {2}2026-01-31T12:00:00\.123Z$|^…\d{12} {2}.*2026-01-31T12:00Z$/);
+    const [, narrow = ""] = format(45);
+    assert.equal(narrow, "…890123456789  words words words…  2026-01-31");
+    const [titles, least = ""] = format(30);
+    assert.equal(titles, "UID            TIME");
+    assert.equal(least, "…890123456789  2026-01-31");
     const [, whole = ""] = createTable(columns, file).lines([row]);
-    assert.ok(whole.includes("words ".repeat(19)));
+    assert.ok(whole.startsWith(uid) && whole.includes("words ".repeat(19)));
+  });
+
+  it("keeps columns that were asked for", () => {
+    const asked = ["A", "B", "C", "D"].map((title) => ({ title, isKept: true }));
+    const lines = createTable(asked, { colour: false, width: 20 }).lines([Array(4).fill("x".repeat(30))]);
+    assert.deepEqual(lines, ["A    B    C     D", "xx…  xx…  xxx…  xxx…"]);
+  });
+
+  it("is as wide as the terminal at most, whatever is in it, and one uid differs from another", () => {
+    const text = fc.string({ unit: "grapheme", maxLength: 60 });
+    const rows = fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(fc.array(rows, { minLength: 1, maxLength: 3 }), fc.integer({ min: 20, max: 200 }), (pages, width) => {
+        const table = createTable(columns, { colour: false, width });
+        for (const line of pages.flatMap((page) => table.lines(page))) assert.ok(stringWidth(line) <= width, line);
+      }),
+    );
   });
 
   it("colours its header alone", () => {

@@ -98,7 +98,7 @@ describe("commands beside the verbs", () => {
     await json("advisories events update", String(event.id), ...status, "--issue", "checked");
     assert.match(
       (await run("advisories events list", id)).stdout,
-      /^ID +TIME +TYPE +STATUS +AUTHOR\n\S+ +\S+Z +fixed +PENDING +\S+\n$/,
+      /^TYPE +TIME +STATUS +AUTHOR +ID\nfixed +\S+Z +PENDING +\S+ +\S+\n$/,
     );
     assert.match((await error("advisories delete", id))[1], /--yes: is required without a terminal/);
     await json("advisories delete", id, "--yes");
@@ -111,7 +111,7 @@ describe("commands beside the verbs", () => {
       await tx.table(groupKind).insert(groupRow(catalogue));
       for (const name of ["zlib", "nginx"]) await tx.table(repoKind).insert(buildRepo(catalogue, name, creation));
     });
-    const rows = /^UID +NAME .*\n\S+ +nginx .*\n\S+ +zlib .*\n$/;
+    const rows = /^NAME .* UID\nnginx .*\nzlib .*\n$/;
     for (const flags of [[], ["--page-all", "--page-size", "1"]]) {
       const { code, stdout } = await run("registry catalog list", ...flags);
       assert.equal(code, 0);

@@ -10,7 +10,7 @@ import { NegativeAnswer } from "../../errors.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { type ColumnFlags, selectColumns } from "../iam/columns.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { withSession } from "../session.js";
 import { createGrantColumns } from "./grants.js";
 import { printNotes } from "./notes.js";

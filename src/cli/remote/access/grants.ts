@@ -2,7 +2,7 @@
 import type { DescEnum, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { EffectSchema, OriginSchema } from "#gen/arbor/access/v1/access_pb.js";
 import type { ListColumn } from "../../output/format.js";
-import { createColumn } from "../iam/columns.js";
+import { countOf, createColumn } from "../iam/columns.js";
 import { findEnumValue, formatEnumValue } from "../iam/field-flags.js";
 
 /** The columns of grants. Those of a list count capabilities, because it has all of the role. */
@@ -10,16 +10,14 @@ export function createGrantColumns(capabilities: "named" | "counted"): readonly 
   return [
     { ...createColumn("GROUP", "group.name"), cell: ({ group }) => nameOf(group) },
     { ...createColumn("ROLE", "role.name"), cell: ({ role }) => nameOf(role) },
-    {
-      ...createColumn("CAPABILITIES", "capabilities"),
-      cell: (row) => {
-        const names = (row.capabilities ?? []) as string[];
-        return capabilities === "counted" ? String(names.length) : names.join(", ");
-      },
-    },
-    { title: "GRANTED BY", cell: formatSource },
-    { ...createColumn("ORIGIN", "origin"), cell: ({ origin }) => formatWords(OriginSchema, origin) },
+    // A count is no field, so `--columns capabilities` has the names.
+    capabilities === "counted"
+      ? { title: "CAPABILITIES", cell: countOf("capabilities") }
+      : createColumn("CAPABILITIES", "capabilities", "prose"),
     { ...createColumn("EFFECT", "effect"), cell: formatEffect },
+    { ...createColumn("ORIGIN", "origin"), cell: ({ origin }) => formatWords(OriginSchema, origin) },
+    { title: "DIRECTORY", kind: "prose", cell: formatDirectory },
+    { title: "GRANTED BY", kind: "uid", cell: ({ roleBinding, mapping }) => text(roleBinding) || text(mapping) },
   ];
 }
 
@@ -28,16 +26,15 @@ export function formatGrant({ role, group }: JsonObject): string {
   return `${nameOf(role)} in ${nameOf(group)}`;
 }
 
-function formatSource({ roleBinding, mapping, externalGroupId, managedBy, sources }: JsonObject): string {
-  if (text(mapping) !== "") return `mapping ${text(mapping)} of ${text(externalGroupId)}`;
-  if (text(managedBy) === "") return text(roleBinding);
+/** The groups of a directory that grant a role, and the mappings by which they do, where the directory says it. */
+function formatDirectory({ mapping, externalGroupId, managedBy, sources }: JsonObject): string {
+  if (text(mapping) !== "") return `group ${text(externalGroupId)}`;
+  if (text(managedBy) === "") return "";
   const causes = (Array.isArray(sources) ? (sources as readonly JsonObject[]) : []).map(
-    ({ directoryGroupName, externalGroupId, mapping }) =>
-      `${text(directoryGroupName) || text(externalGroupId)} by mapping ${text(mapping)}`,
+    ({ directoryGroupName, externalGroupId: id, mapping: uid }) =>
+      `${text(directoryGroupName) || text(id)} by mapping ${text(uid)}`,
   );
-  const directory =
-    causes.length === 0 ? `the directory of ${text(managedBy)}` : `directory group ${causes.join(", ")}`;
-  return `${text(roleBinding)}: ${directory}`;
+  return causes.length === 0 ? `that of ${text(managedBy)}` : `group ${causes.join(", ")}`;
 }
 
 function formatEffect({ effect, pending }: JsonObject): string {

@@ -11,40 +11,49 @@ import {
   type SearchNamesRequest,
 } from "#gen/arbor/access/v1/access_pb.js";
 import type { ListColumn } from "../../output/format.js";
-import { createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
 import type { FieldFlag } from "../iam/field-flags.js";
 import { type ListFlags, printPages } from "../iam/pages.js";
 import { buildRequest } from "../iam/request.js";
 import { getRowsField } from "../iam/resource-commands.js";
+import { selectColumns } from "../iam/select-columns.js";
 import { type Session, withSession } from "../session.js";
 import { createGrantColumns, formatGrant, formatWords } from "./grants.js";
 import { listNotes } from "./notes.js";
 import { checkPlace, findPlace, type PlaceFlags, parseActions, toRequestedIdentity } from "./question.js";
 import { describeSubject } from "./subjects.js";
 
-const subjectColumns: readonly ListColumn[] = [
-  { title: "KIND", cell: (row) => describeSubject(row).kind },
-  { title: "UID", cell: (row) => describeSubject(row).uid },
+/** The columns of the list. */
+export const subjectColumns: readonly ListColumn[] = [
   { title: "NAME", cell: (row) => describeSubject(row).name },
   { title: "E-MAIL", cell: (row) => describeSubject(row).email },
-  { title: "BY", path: "grants", cell: ({ grants }) => ((grants ?? []) as JsonObject[]).map(formatGrant).join(", ") },
+  { title: "KIND", cell: (row) => describeSubject(row).kind },
+  {
+    title: "BY",
+    path: "grants",
+    kind: "prose",
+    cell: ({ grants }) => ((grants ?? []) as JsonObject[]).map(formatGrant).join(", "),
+  },
   { title: "UNCONFIRMED", cell: (row) => (describeSubject(row).isUnconfirmed ? "yes" : "") },
+  { title: "UID", kind: "uid", cell: (row) => describeSubject(row).uid },
 ];
 
-const nameColumns: readonly ListColumn[] = [
+/** The columns of the list. */
+export const nameColumns: readonly ListColumn[] = [
+  createColumn("NAME", "name"),
   { ...createColumn("KIND", "kind"), cell: ({ kind }) => formatWords(NamedKindSchema, kind) },
+  createColumn("GROUP", "group", "uid"),
   createColumn("UID", "uid"),
-  createColumn("NAME", "name"),
-  createColumn("GROUP", "group"),
 ];
 
-const foundColumns: readonly ListColumn[] = [
-  { ...createColumn("KIND", "kind"), cell: ({ kind }) => formatWords(FoundKindSchema, kind) },
-  createColumn("UID", "uid"),
+/** The columns of the list. */
+export const foundColumns: readonly ListColumn[] = [
   createColumn("NAME", "name"),
+  { ...createColumn("KIND", "kind"), cell: ({ kind }) => formatWords(FoundKindSchema, kind) },
   { title: "WHERE", path: "path", cell: ({ path }) => ((path ?? []) as string[]).join("/") },
-  createColumn("DETAIL", "detail"),
+  createColumn("DETAIL", "detail", "prose"),
   { ...createColumn("MATCH", "match"), cell: ({ match }) => formatWords(MatchSchema, match) },
+  createColumn("UID", "uid"),
 ];
 
 const { find, listAccess, listSubjects, searchNames } = AccessService.method;

@@ -2,7 +2,7 @@
 import { CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { invalidFlag } from "../../errors.js";
 import { findMethod, readMethods } from "../api/catalogue.js";
-import { findEnumValue, formatEnumRule, formatEnumValue } from "../iam/field-flags.js";
+import { findCapability, formatEnumRule } from "../iam/field-flags.js";
 import type { Session } from "../session.js";
 
 /** The flags for where something is to be done. */
@@ -23,14 +23,18 @@ export function parseActions(text: string): string[] {
   return [`${parent.typeName}.${name}`];
 }
 
-/** Whether a text is the name of a method. Capabilities are in lower case with dots, while methods have capitals. */
+/**
+ * Whether a text is the name of a method. Capabilities are in lower case with dots, while methods have capitals, or are names of
+ * the proto.
+ */
 export function isMethod(text: string): boolean {
-  return /[A-Z/]|^[^.]*$/.test(text);
+  const hasCapability = text.split(",").some((one) => /^\s*CAP_/i.test(one) || findCapability(one) !== undefined);
+  return !hasCapability && /[A-Z/]|^[^.]*$/.test(text);
 }
 
 function parseCapability(text: string): string {
-  const value = findEnumValue(CapabilitySchema, text);
-  if (value !== undefined && value.number !== 0) return formatEnumValue(value);
+  const name = findCapability(text);
+  if (name !== undefined) return name;
   const rule = formatEnumRule(CapabilitySchema, text);
   throw invalidFlag(
     "method",

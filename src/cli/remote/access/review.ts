@@ -22,8 +22,9 @@ import { createListFormatter, type ListColumn } from "../../output/format.js";
 import { createProgress } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
 import { runBounded } from "../iam/bounded.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
 import { findLastSeen } from "../iam/last-seen.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { type MethodCall, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
 
@@ -57,14 +58,14 @@ interface ReviewRow {
   readonly uid: string;
 }
 
-const columns: readonly ListColumn[] = [
-  createColumn("LAST USED", "lastUsed"),
+export const columns: readonly ListColumn[] = [
   createColumn("NAME", "name"),
-  createColumn("E-MAIL", "email"),
+  createColumn("LAST USED", "lastUsed", "time"),
   createColumn("ROLE", "role"),
   createColumn("GROUP", "group"),
+  createColumn("E-MAIL", "email"),
   createColumn("BOUND", "createTime"),
-  createColumn("IDENTITY", "identity"),
+  createColumn("IDENTITY", "identity", "uid"),
   createColumn("UID", "uid"),
 ];
 

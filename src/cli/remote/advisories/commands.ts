@@ -48,11 +48,11 @@ const events: ResourceCommand = {
       description: "list the events of an advisory",
       args: ["parent_id"],
       columns: [
-        createColumn("ID", "id"),
-        createColumn("TIME", "timestamp"),
         { title: "TYPE", cell: present(...eventTypes) },
+        createColumn("TIME", "timestamp"),
         createColumn("STATUS", "status"),
         createColumn("AUTHOR", "author"),
+        createColumn("ID", "id", "uid"),
       ],
     },
     {

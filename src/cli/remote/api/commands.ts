@@ -1,15 +1,14 @@
 // `arbor api`: the methods of the API by their names, also those without a command of their own.
 import { type Command, Option } from "commander";
-import { addConnectionFlags, createOutputOption } from "../flags.js";
+import { addConnectionFlags, addJqFlag, addOutputFlags } from "../flags.js";
 
 /** Fills `api`. */
 export function addApiCommands(api: Command): void {
-  api
+  const list = api
     .command("list")
     .description("list the methods, with the commands that call them; nothing is sent to the service")
-    .argument("[text]", "only methods whose name contains this text, in any case")
-    .addOption(createOutputOption("format of the output"))
-    .action(async (text, given) => (await import("./run.js")).listMethods(api, text, given));
+    .argument("[text]", "only methods whose name contains this text, in any case");
+  addOutputFlags(list).action(async (text, given) => (await import("./run.js")).listMethods(api, text, given));
 
   const call = api
     .command("call")
@@ -21,5 +20,7 @@ export function addApiCommands(api: Command): void {
         .choices(["json", "jsonl", "yaml"])
         .default("json"),
     );
-  addConnectionFlags(call).action(async (method, given) => (await import("./run.js")).callMethod(method, given));
+  addConnectionFlags(addJqFlag(call)).action(async (method, given) =>
+    (await import("./run.js")).callMethod(method, given),
+  );
 }

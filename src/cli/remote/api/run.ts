@@ -1,10 +1,11 @@
 // What the commands of `arbor api` do.
 import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
+import { findUnavailable } from "../../../kernel/unavailable-methods.js";
 import { fillAll } from "../../lazy-command.js";
-import { createListFormatter, formatResponse } from "../../output/format.js";
+import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
-import type { CommonFlags, Format } from "../flags.js";
+import { type CommonFlags, createOutputFilter, type Format } from "../flags.js";
 import { createColumn } from "../iam/columns.js";
 import { buildRequest } from "../iam/request.js";
 import { formatMethod, getMethods } from "../methods.js";
@@ -13,9 +14,19 @@ import { findMethod, isBetaOf, readMethods } from "./catalogue.js";
 
 interface ListFlags {
   readonly output: Format;
+  readonly jq?: string;
 }
 
-const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "command")];
+/** The columns of the list. */
+export const columns: readonly ListColumn[] = [
+  createColumn("METHOD", "method", "path"),
+  {
+    title: "COMMAND",
+    path: "command",
+    cell: ({ command, notOffered }) =>
+      String(command || (notOffered === undefined ? "" : `not offered: ${notOffered}`)),
+  },
+];
 
 /**
  * `arbor api list`.
@@ -23,7 +34,7 @@ const columns = [createColumn("METHOD", "method"), createColumn("COMMAND", "comm
  * @param api a command of the command line in which to look for the commands
  * @param text what the names of the methods contain
  */
-export async function listMethods(api: Command, text = "", { output: format }: ListFlags): Promise<void> {
+export async function listMethods(api: Command, text = "", flags: ListFlags): Promise<void> {
   const wanted = text.toLowerCase();
   const all = readMethods();
   const arbor = api.parent ?? api;
@@ -31,11 +42,15 @@ export async function listMethods(api: Command, text = "", { output: format }: L
   const commands = findCommands(arbor, all);
   const rows = all
     .filter((method) => formatMethod(method).toLowerCase().includes(wanted))
-    .map((method) => ({ method: formatMethod(method), command: commands.get(formatMethod(method)) ?? "" }));
+    .map((method) => {
+      const name = formatMethod(method);
+      const notOffered = findUnavailable(name);
+      return { method: name, command: commands.get(name) ?? "", ...(notOffered !== undefined && { notOffered }) };
+    });
   await withStdout(async ({ write, terminal }) => {
-    const list = createListFormatter(format, "methods", columns, terminal);
+    const list = createListFormatter(flags.output, "methods", columns, terminal);
     await write(list.page(rows) + list.end({}));
-  });
+  }, createOutputFilter(flags));
 }
 
 /**
@@ -61,12 +76,14 @@ export function findCommands(program: Command, methods: readonly DescMethod[]): 
 export async function callMethod(name: string, given: CommonFlags & { readonly file?: string }): Promise<void> {
   const method = findMethod(readMethods(), name);
   const { request } = await buildRequest(method.input, [], { ...given }, undefined);
-  await withSession(given, async ({ call, follow, output }) => {
-    const print = (response: Parameters<typeof formatResponse>[1], format = given.output) =>
-      output.write(formatResponse(format, response, () => [], output.terminal));
+  // A stream has a line for each response.
+  const flags: CommonFlags = isUnary(method) ? given : { ...given, output: "jsonl" };
+  await withSession(flags, async ({ call, follow, output }) => {
+    const print = (response: Parameters<typeof formatResponse>[1]) =>
+      output.write(formatResponse(flags.output, response, () => [], output.terminal));
     if (isUnary(method)) return print(await call(method, request));
     if (!isStream(method)) throw new TypeError(`${method} reads a stream`);
-    for await (const response of follow(method, request)) await print(response, "jsonl");
+    for await (const response of follow(method, request)) await print(response);
   });
 }
 

@@ -1,7 +1,7 @@
 // The commands of `arbor audit`. All but `jwks` read the database of the host and, with `--scope`, the API.
 import { type Command, Option, type OptionValues } from "commander";
 import { invalidFlag } from "../../errors.js";
-import { addApiFlag, addFilterFlag, addJsonOutput, createColumnsOption, FormerFlag, TABLE_OR_LINES } from "../flags.js";
+import { addApiFlag, addFilterFlag, addListOutput, createColumnsOption, FormerFlag } from "../flags.js";
 import { setMethods } from "../methods.js";
 import type { AuditFlags } from "./run.js";
 
@@ -21,7 +21,7 @@ const orgHelp = "the organisation; all unless set";
 export function addAuditCommands(audit: Command, onHost: AuditOnHost): void {
   const list = onHost.addFlags(audit.command("list").description("print the newest rows first"), orgHelp);
   const pageSize = new Option("--page-size <rows>", "how many rows at most").default("50");
-  addJsonOutput(list, TABLE_OR_LINES).addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));
+  addListOutput(list, "name").addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));
   setMethods(list, "arbor.audit.v1.AuditService/ListEvents");
   addEventView(addEventListFlags(list, "anywhere")).action(async (flags) => {
     const { org } = flags;
@@ -29,7 +29,7 @@ export function addAuditCommands(audit: Command, onHost: AuditOnHost): void {
     await onHost.list(flags);
   });
   const tail = onHost.addFlags(audit.command("tail").description("print changes as they happen"), orgHelp);
-  setMethods(addJsonOutput(tail, TABLE_OR_LINES), "arbor.audit.v1.AuditService/TailEvents");
+  setMethods(addListOutput(tail, "name"), "arbor.audit.v1.AuditService/TailEvents");
   addEventView(addEventFlags(tail, "anywhere")).action(async (flags) => {
     const { org } = flags;
     if (isOverApi(flags, { org }, filterFlags)) return (await import("./run.js")).tailEvents(flags);

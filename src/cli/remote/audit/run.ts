@@ -4,7 +4,7 @@ import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "
 import { timestampOf } from "../../../kernel/time.js";
 import { invalidFlag } from "../../errors.js";
 import { createEventFormatter } from "../../output/audit-log.js";
-import { parseTimeRange } from "../flags.js";
+import { type Format, parseTimeRange } from "../flags.js";
 import { type Session, withSession } from "../session.js";
 
 export interface AuditFlags {
@@ -17,7 +17,7 @@ export interface AuditFlags {
   readonly since?: string;
   readonly until?: string;
   readonly pageSize?: string;
-  readonly json?: boolean;
+  readonly output: Format;
   readonly columns?: string;
   readonly api?: string;
   readonly tokenFile?: string;
@@ -45,7 +45,7 @@ export async function listEvents(flags: ScopedFlags): Promise<void> {
 
 /** `arbor audit export --scope`: all events as JSON lines, the oldest first, so that a later export continues it. */
 export async function exportEvents(flags: ScopedFlags): Promise<void> {
-  await printEvents({ ...flags, json: true }, "time asc", Number.POSITIVE_INFINITY);
+  await printEvents({ ...flags, output: "jsonl" }, "time asc", Number.POSITIVE_INFINITY);
 }
 
 /** `arbor audit tail --scope`: the events from now on, until the command is ended. */

@@ -12,8 +12,9 @@ import { describeRow, formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
-import { type MethodCall, readPages, readRows } from "../method-call.js";
+import { createColumn } from "../iam/columns.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
+import { type MethodCall, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
 
 /** The flags of `arbor auth bindings list`. */
@@ -25,13 +26,14 @@ export interface ListFlags extends CommonFlags, ColumnFlags {
 const PAGE_SIZE = 200;
 const { listBindings, acceptBinding, dropBinding } = BindingsService.method;
 
-const columns: readonly ListColumn[] = [
-  createColumn("UID", "uid"),
-  { title: "ORGANIZATION", cell: (row) => nameOf(row.organization) },
+/** The columns of the list. */
+export const columns: readonly ListColumn[] = [
   { title: "GROUP", cell: (row) => nameOf(row.group) },
+  { title: "ORGANIZATION", cell: (row) => nameOf(row.organization) },
   { title: "ROLE", cell: (row) => nameOf(row.role) },
   { title: "PENDING", path: "pending", cell: (row) => (row.pending === true ? "yes" : "no") },
   createColumn("CREATED", "createTime"),
+  createColumn("UID", "uid"),
 ];
 
 /** `arbor auth bindings list`: the pending bindings, then all others. */
@@ -39,12 +41,13 @@ export async function listOwnBindings({ pending: only, ...flags }: ListFlags): P
   const shown = selectColumns(BindingSchema, columns, flags);
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "bindings", shown, output.terminal);
+    // At once, so that all are aligned: one person has few.
+    const rows: JsonObject[] = [];
     for (const pending of only === undefined ? [true, false] : [only]) {
       const request = create(ListBindingsRequestSchema, { pending, pageSize: PAGE_SIZE });
-      for await (const { bindings = [] } of readPages(call, listBindings, request))
-        await output.write(list.page(bindings as JsonObject[]));
+      for await (const row of readRows(call, listBindings, request)) rows.push(row);
     }
-    await output.write(list.end({}));
+    await output.write(list.page(rows) + list.end({}));
   });
 }
 

@@ -6,8 +6,8 @@ import {
   addCommonFlags,
   addConfirmation,
   addFilterFlag,
+  addOutputFlags,
   createColumnsOption,
-  createOutputOption,
   createRepeatableOption,
 } from "../flags.js";
 import { setMethods } from "../methods.js";
@@ -40,9 +40,9 @@ export function addLogin(login: Command): void {
 
 /** Fills `status`. */
 export function addStatus(status: Command): void {
-  addApiFlag(setMethods(status, "chainguard.platform.auth.Auth/Validate"))
-    .addOption(createOutputOption("format of the output"))
-    .action(async (flags) => (await import("./status.js")).statusCommand(flags));
+  addOutputFlags(addApiFlag(setMethods(status, "chainguard.platform.auth.Auth/Validate"))).action(async (flags) =>
+    (await import("./status.js")).statusCommand(flags),
+  );
 }
 
 /** Fills `logout`. */

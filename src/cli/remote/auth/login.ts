@@ -1,5 +1,6 @@
 // `arbor auth login`: the service authenticates the person or the identity, and its tokens are stored.
 import { resolve } from "node:path";
+import type { JsonObject } from "@bufbuild/protobuf";
 import { isUidText } from "../../../kernel/uidp.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { checkFlagFile, readFlagFileOrInput } from "../../flag-file.js";
@@ -16,6 +17,7 @@ import {
   type Workload,
 } from "./credentials-file.js";
 import { exchangeWorkloadToken, type LoginOptions } from "./grants.js";
+import { askIdentity } from "./status.js";
 import { parseClaims } from "./token-claims.js";
 
 /** How long a person may take, in milliseconds. */
@@ -56,10 +58,20 @@ export async function loginCommand(flags: LoginFlags): Promise<void> {
   await assertWritableCredentials(file);
   const login = workload ? await logInWorkload(api, workload, flags) : await logInPerson(api, flags);
   await changeCredentials(file, (stored) => setLogin(stored, api, login));
-  const { subject = "somebody", expiresMs } = parseClaims(login.token);
+  const { expiresMs } = parseClaims(login.token);
   const until = expiresMs === undefined ? "" : `, with a token until ${new Date(expiresMs).toISOString()}`;
-  process.stdout.write(`logged in at ${api} as ${escapeControls(subject)}${until}\n`);
+  process.stdout.write(`logged in at ${api} as ${escapeControls(await describeCaller(api, login))}${until}\n`);
   noteVariable();
+}
+
+/** Describes who has logged in: by name and address, or else by uid. */
+async function describeCaller(api: string, { token }: StoredLogin): Promise<string> {
+  const { subject = "somebody" } = parseClaims(token);
+  // The login is stored, whether the service tells more or not.
+  const { name, email } = await askIdentity(api, token).catch((): JsonObject => ({}));
+  const known = [name, email, subject].filter((text): text is string => typeof text === "string");
+  const [first = "", second] = known;
+  return second === undefined ? first : `${first} (${second})`;
 }
 
 /**
@@ -141,7 +153,7 @@ async function checkService(api: string, { provider }: LoginOptions): Promise<vo
     Code.FailedPrecondition,
     [
       `${api} has no login provider, so nobody can log in with a browser`,
-      "  its operator lists login providers in the file of ARBOR_LOGIN_PROVIDERS (docs/first-hour.md, step 2)",
+      `  its operator lists login providers in the file of ARBOR_LOGIN_PROVIDERS: ${api}/docs/first-hour.html#2-a-login-provider`,
       "  people of an organisation with a provider of its own name it: --identity-provider ORGANISATION, or the provider's uid",
     ].join("\n"),
   );
@@ -159,8 +171,14 @@ async function buildLoginRequest({
     ...(connection !== undefined && { connection }),
     ...(inviteFile !== undefined && { invite: await readInvite(inviteFile) }),
     ...(scope && { scope }),
-    ...(cap && { cap }),
+    ...(cap && { cap: await parseCapabilities(cap) }),
   };
+}
+
+// The descriptors that know capabilities are loaded for this flag alone.
+async function parseCapabilities(names: readonly string[]): Promise<string[]> {
+  const { parseCapability } = await import("../iam/field-flags.js");
+  return names.map((name) => parseCapability("--cap", name));
 }
 
 async function readInvite(file: string): Promise<string> {

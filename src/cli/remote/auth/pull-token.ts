@@ -21,8 +21,9 @@ import { confirm } from "../../output/confirm.js";
 import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse } from "../../output/format.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { addColumn, createColumn } from "../iam/columns.js";
 import { findLastSeen } from "../iam/last-seen.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { readPages } from "../method-call.js";
 import { fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
@@ -120,18 +121,19 @@ export interface ListFlags extends CommonFlags, ColumnFlags {
   readonly group?: string;
 }
 
-const columns = [
-  createColumn("UID", "uid"),
+/** The columns of the list. */
+export const columns = [
   createColumn("NAME", "name"),
-  createColumn("EXPIRE TIME", "expireTime"),
-  createColumn("LAST SEEN TIME", "lastSeenTime"),
+  createColumn("EXPIRES", "expireTime"),
+  createColumn("LAST SEEN", "lastSeenTime"),
+  createColumn("UID", "uid"),
 ];
-const created = createColumn("CREATE TIME", "createTime");
+const created = createColumn("CREATED", "createTime");
 
 /** `arbor auth pull-tokens list`: the pull tokens that the caller may see, or those of a group and its descendants. */
 export async function listPullTokens({ group, ...flags }: ListFlags): Promise<void> {
   const isShort = flags.output !== "wide" && flags.columns === undefined;
-  const shown = selectColumns(undefined, isShort ? columns : [...columns, created], flags);
+  const shown = selectColumns(undefined, isShort ? columns : addColumn(columns, created), flags);
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "pullTokens", shown, output.terminal);
     const request = create(ListIdentitiesRequestSchema, {

@@ -11,7 +11,8 @@ import { formatNamed } from "../../output/describe.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import { type CommonFlags, isTable } from "../flags.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { type MethodCall, readPages, readRows } from "../method-call.js";
 import { resolveApi } from "../service.js";
 import { withSession } from "../session.js";
@@ -21,17 +22,29 @@ import { findCredentialsFile, readCredentials } from "./credentials-file.js";
 const PAGE_SIZE = 200;
 const { listSessions, revokeSession } = SessionsService.method;
 
-/** `arbor auth sessions list`: all sessions of the caller, the newest first. */
-export async function listOwnSessions(flags: CommonFlags & ColumnFlags): Promise<void> {
-  const storedEnd = await findStoredEnd(flags);
-  const columns: readonly ListColumn[] = [
-    createColumn("ID", "id"),
+/**
+ * Creates the columns of the list.
+ *
+ * @param storedEnd when the login of this machine ends, in seconds
+ */
+export function createSessionColumns(storedEnd?: number): readonly ListColumn[] {
+  return [
+    createColumn("CLIENT", "client"),
     createColumn("LOGGED IN", "createTime"),
     createColumn("EXPIRES", "expireTime"),
-    createColumn("CLIENT", "client"),
-    { title: "LIMITED TO", cell: ({ scopes = [], capabilities = [] }) => [scopes, capabilities].flat().join(", ") },
     { title: "THIS MACHINE", cell: ({ expireTime }) => (toSeconds(expireTime) === storedEnd ? "yes" : "") },
+    {
+      title: "LIMITED TO",
+      kind: "prose",
+      cell: ({ scopes = [], capabilities = [] }) => [scopes, capabilities].flat().join(", "),
+    },
+    createColumn("ID", "id", "uid"),
   ];
+}
+
+/** `arbor auth sessions list`: all sessions of the caller, the newest first. */
+export async function listOwnSessions(flags: CommonFlags & ColumnFlags): Promise<void> {
+  const columns = createSessionColumns(await findStoredEnd(flags));
   const shown = selectColumns(SessionSchema, columns, flags);
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "sessions", shown, output.terminal);

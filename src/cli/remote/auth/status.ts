@@ -4,7 +4,7 @@ import type { TokenSource } from "../../../client/token-source.js";
 import { Code, CommandError, notLoggedIn } from "../../errors.js";
 import { formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
-import type { Format } from "../flags.js";
+import { createOutputFilter, type Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceResponse, sendRequest } from "../service.js";
 import { findStoredToken, noteVariable, parseRefreshExpiryMs } from "./credentials.js";
 import { findCredentialsFile, readCredentials, type StoredLogin } from "./credentials-file.js";
@@ -13,6 +13,7 @@ import { parseClaims } from "./token-claims.js";
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {
   readonly output: Format;
+  readonly jq?: string;
 }
 
 /** How a service cannot be asked. */
@@ -24,10 +25,10 @@ const UNASKED: ReadonlySet<CommandError["code"]> = new Set([Code.Unavailable, Co
  * @throws CommandError UNAUTHENTICATED without a login or when the service rejects it, UNAVAILABLE when
  * it cannot be reached
  */
-export async function statusCommand({ output: format, ...flags }: StatusFlags): Promise<void> {
+export async function statusCommand(flags: StatusFlags): Promise<void> {
   const api = resolveApi(flags);
   const source = await findStoredToken(api);
-  if (source === undefined) return printVariable(api, format);
+  if (source === undefined) return printVariable(api, flags);
   let failure: unknown;
   const accepted = await fetchIdentity(api, source).catch((error: unknown) => {
     failure = error;
@@ -44,13 +45,13 @@ export async function statusCommand({ output: format, ...flags }: StatusFlags): 
     ...buildRenewalFields(login),
     credentialsFile: file,
   };
-  await print({ ...shown, ...buildOutcome(failure) }, format);
+  await print({ ...shown, ...buildOutcome(failure) }, flags);
   noteVariable();
   if (failure !== undefined) throw failure;
 }
 
 /** Without a login the token that commands use is that of the variable. */
-async function printVariable(api: string, format: Format): Promise<void> {
+async function printVariable(api: string, flags: StatusFlags): Promise<void> {
   if (!process.env.ARBOR_TOKEN) throw notLoggedIn(api);
   // Loaded only here, because it loads the RPC library.
   const { explainRefusal, findToken } = await import("../given-token.js");
@@ -71,7 +72,7 @@ async function printVariable(api: string, format: Format): Promise<void> {
     ...(accepted ?? buildClaimFields({ token })),
     renewedWith: "nothing",
   };
-  await print({ ...shown, ...buildOutcome(failure) }, format);
+  await print({ ...shown, ...buildOutcome(failure) }, flags);
   if (failure !== undefined) throw failure;
 }
 
@@ -81,13 +82,14 @@ function buildOutcome(failure: unknown): JsonObject {
   return failure instanceof CommandError && UNASKED.has(failure.code) ? {} : { accepted: false };
 }
 
-async function print(response: JsonObject, format: Format): Promise<void> {
+async function print(response: JsonObject, flags: StatusFlags): Promise<void> {
   await withStdout(async ({ write, terminal }) => {
-    await write(formatResponse(format, response, () => toRows(response), terminal));
-  });
+    await write(formatResponse(flags.output, response, () => toRows(response), terminal));
+  }, createOutputFilter(flags));
 }
 
-async function askIdentity(api: string, bearer: string): Promise<JsonObject> {
+/** Asks the service whom a token authenticates: `identity`, and `name` and `email` where it has them. */
+export async function askIdentity(api: string, bearer: string): Promise<JsonObject> {
   return buildIdentityFields(await sendRequest({ method: "GET", api, path: "/auth/v1/ok", bearer }));
 }
 

@@ -14,14 +14,14 @@ const deliveries: ResourceRow = {
   load: async () => ({
     methods: { list: (await import("#gen/arbor/events/v1/events_pb.js")).EventsService.method.listDeliveries },
     columns: [
-      createColumn("ID", "id"),
-      createColumn("TYPE", "type"),
-      createColumn("SUBJECT", "subject"),
+      createColumn("TYPE", "type", "path"),
       createColumn("TIME", "time"),
       createColumn("STATUS", "status"),
       createColumn("ATTEMPTS", "attempts"),
       createColumn("NEXT ATTEMPT", "nextAttemptTime"),
-      createColumn("LAST ERROR", "lastError", true),
+      createColumn("LAST ERROR", "lastError", "prose"),
+      createColumn("SUBJECT", "subject", "uid"),
+      createColumn("ID", "id", "uid"),
     ],
   }),
 };

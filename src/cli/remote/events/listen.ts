@@ -6,6 +6,7 @@ import { EventsService, TailRequestSchema } from "#gen/arbor/events/v1/events_pb
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
+import { createColumn } from "../iam/columns.js";
 import { withSession } from "../session.js";
 
 /** The flags of `arbor events listen`. */
@@ -18,11 +19,12 @@ export interface ListenFlags extends CommonFlags {
 }
 
 const text = (value: unknown) => (typeof value === "string" ? value : "");
-const columns: readonly ListColumn[] = [
-  { title: "TIME", cell: ({ time }) => text(time) },
-  { title: "TYPE", cell: ({ type }) => text(type) },
-  { title: "SUBJECT", cell: ({ subject }) => text(subject) },
-  { title: "ID", cell: ({ id }) => text(id) },
+/** The columns of the table. */
+export const columns: readonly ListColumn[] = [
+  createColumn("TIME", "time"),
+  createColumn("TYPE", "type", "path"),
+  createColumn("SUBJECT", "subject", "uid"),
+  createColumn("ID", "id", "uid"),
 ];
 
 /**
@@ -30,7 +32,9 @@ const columns: readonly ListColumn[] = [
  *
  * @throws CommandError with the error that has ended the stream
  */
-export async function listen({ scope, type = "", subject = "", exec, ...flags }: ListenFlags): Promise<void> {
+export async function listen({ scope, type = "", subject = "", exec, ...given }: ListenFlags): Promise<void> {
+  // An expression gets each event as it arrives.
+  const flags: CommonFlags = given.jq === undefined ? given : { ...given, output: "jsonl" };
   await withSession(flags, async ({ follow, output }) => {
     const list = createListFormatter(flags.output, "events", columns, output.terminal);
     const request = create(TailRequestSchema, { scope, type, subject });

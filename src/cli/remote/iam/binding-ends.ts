@@ -54,5 +54,7 @@ export async function readEndColumn(call: MethodCall): Promise<ListColumn | unde
   } catch {
     return undefined;
   }
-  return ends.size === 0 ? undefined : { title: "ENDS", cell: ({ uid }: JsonObject) => ends.get(uid) ?? "" };
+  return ends.size === 0
+    ? undefined
+    : { title: "ENDS", kind: "time", cell: ({ uid }: JsonObject) => ends.get(uid) ?? "" };
 }

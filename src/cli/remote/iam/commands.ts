@@ -20,9 +20,9 @@ const terms: ResourceRow = {
       createAlias: "accept",
       columns: [
         createColumn("DOCUMENT", "docId"),
-        createColumn("ORGANISATION", "orgUid"),
-        createColumn("ACCEPTED BY", "acceptedBy"),
         createColumn("ACCEPTED", "createTime"),
+        createColumn("ACCEPTED BY", "acceptedBy", "uid"),
+        createColumn("ORGANISATION", "orgUid"),
       ],
     };
   },

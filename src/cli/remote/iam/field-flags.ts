@@ -3,10 +3,11 @@
 // the proto.
 import { type DescEnum, type DescEnumValue, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { Argument, Option } from "commander";
-import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly } from "../../../codec/field-behavior.js";
 import { findWellKnownName, hasBehavior, isRequired, readOption } from "../../../codec/fields.js";
+import { invalidFlag } from "../../errors.js";
 
 type FieldFlagOptions = Partial<Pick<FieldFlag, "fromFile" | "former">>;
 
@@ -217,6 +218,24 @@ export function findEnumValue(desc: DescEnum, text: string): DescEnumValue | und
   return desc.values.find(
     (value) => normalizeName(value.name) === name || normalizeName(formatEnumValue(value)) === name,
   );
+}
+
+/** Finds the dotted name of a capability that is spelled so or as in the proto, in any case; undefined for none. */
+export function findCapability(text: string): string | undefined {
+  const value = findEnumValue(CapabilitySchema, text);
+  return value === undefined || value.number === 0 ? undefined : formatEnumValue(value);
+}
+
+/**
+ * Parses a capability to its dotted name.
+ *
+ * @param flag the name of the flag in errors
+ * @throws CommandError INVALID_ARGUMENT for what is none
+ */
+export function parseCapability(flag: string, text: string): string {
+  const name = findCapability(text);
+  if (name !== undefined) return name;
+  throw invalidFlag(flag, `there is no capability ${text}: a capability ${formatEnumRule(CapabilitySchema, text)}`);
 }
 
 /** Formats the rule for a text that names no value of `desc`, without its subject. */

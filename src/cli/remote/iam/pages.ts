@@ -3,11 +3,11 @@ import type { DescField, DescMethodUnary, JsonObject, Message } from "@bufbuild/
 import { getField, getFieldsByName, setField } from "../../../codec/fields.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import { createProgress, escapeControls } from "../../output/terminal.js";
-import { type CommonFlags, isTable } from "../flags.js";
+import { type CommonFlags, hasColumns, isTable } from "../flags.js";
 import type { Session } from "../session.js";
-import type { ColumnFlags } from "./columns.js";
 import type { FlagValues } from "./request.js";
 import { getRowsField } from "./resource-commands.js";
+import type { ColumnFlags } from "./select-columns.js";
 
 /** The largest page of the service, and a page without a size (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
@@ -27,6 +27,8 @@ export interface ListView {
   readonly columns: readonly ListColumn[];
   /** Whether pages of the service may have fewer rows than were asked for although more follow: they are joined then. */
   readonly mayBeShort?: true;
+  /** Adds to rows what the API does not have in them. JSON and YAML have the rows of the API. */
+  readonly complete?: (rows: readonly JsonObject[]) => Promise<readonly JsonObject[]>;
   /** What the members of a page beside its rows say, a line each. JSON and YAML have the members themselves. */
   readonly notes?: (rest: JsonObject) => readonly string[];
 }
@@ -37,7 +39,7 @@ export interface ListView {
  * @param request the request of the first page, in which later page tokens are set
  */
 export async function printPages(
-  { method, columns, mayBeShort, notes }: ListView,
+  { method, columns, mayBeShort, complete, notes }: ListView,
   request: Message,
   given: ListFlags,
   { call, output }: Session,
@@ -69,7 +71,7 @@ export async function printPages(
     hasPage = true;
     done += rows.length;
     progress.clear();
-    await output.write(list.page(rows));
+    await output.write(list.page(complete === undefined || !hasColumns(format) ? rows : await complete(rows)));
     if (pageAll) progress.show(done, Number(envelope.totalCount ?? done));
     token = String(envelope.nextPageToken ?? "");
   } while (token !== "" && (pageAll || done < size));

@@ -6,12 +6,19 @@ import {
   createRegistry,
   type DescField,
   type DescMessage,
+  type JsonObject,
   type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
 import { findMaskPaths } from "../../../codec/field-mask.js";
-import { ensureContainer, findWellKnownName, isReplacedWhole, setField } from "../../../codec/fields.js";
+import {
+  ensureContainer,
+  findWellKnownName,
+  getFieldsByName,
+  isReplacedWhole,
+  setField,
+} from "../../../codec/fields.js";
 import { JsonReadError } from "../../../codec/json-read-value.js";
 import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
@@ -22,6 +29,7 @@ import { readFlagFileOrInput } from "../../flag-file.js";
 import {
   type FieldArgument,
   type FieldFlag,
+  findCapability,
   findEnumValue,
   formatEnumRule,
   isRepeated,
@@ -204,7 +212,8 @@ function parseDuration(text: string): string | undefined {
 function parseMessage(field: DescField, json: JsonValue, flag: string): unknown {
   if (field.message === undefined) throw new TypeError(`no flag can set ${field}`);
   try {
-    return readMessage(field.message, json, "value", { registry: createRegistry(), ignoreUnknown: false });
+    const value = expandNames(field.message, json);
+    return readMessage(field.message, value, "value", { registry: createRegistry(), ignoreUnknown: false });
   } catch (error) {
     if (!(error instanceof JsonReadError)) throw error;
     return rejectFlag(flag, `is not understood: ${error.message}`);
@@ -234,10 +243,37 @@ async function readResource(file: string, desc: DescMessage, flag: string, what 
   const json = parseYaml(await readFlagFileOrInput(flag, file), flag);
   if (!isJsonObject(json)) throw invalidFlag(flag, `the file must hold one object, the ${what}`);
   try {
-    return { message: readMessage(desc, json, "", { registry: createRegistry(), ignoreUnknown: false }), json };
+    const value = expandNames(desc, json);
+    return { message: readMessage(desc, value, "", { registry: createRegistry(), ignoreUnknown: false }), json };
   } catch (error) {
     throw error instanceof JsonReadError ? invalidFlag(flag, error.message) : error;
   }
+}
+
+/** The fields of texts that hold capabilities, which the API knows by their dotted names. */
+const CAPABILITY_TEXTS = /^(?:actions|cap|capabilities)$/;
+
+/** Replaces the names of enum values and capabilities, as flags and tables have them, by those that the API knows. */
+function expandNames(desc: DescMessage, json: JsonValue): JsonValue {
+  if (!isJsonObject(json)) return json;
+  const fields = getFieldsByName(desc);
+  const entries = Object.entries(json as JsonObject).map(([name, value]): [string, JsonValue] => {
+    const field = fields.get(name);
+    if (field === undefined) return [name, value];
+    if (Array.isArray(value)) return [name, value.map((one) => expandName(field, one))];
+    if (field.fieldKind !== "map" || !isJsonObject(value)) return [name, expandName(field, value)];
+    const values = Object.entries(value as JsonObject);
+    return [name, Object.fromEntries(values.map(([key, one]) => [key, expandName(field, one)]))];
+  });
+  return Object.fromEntries(entries);
+}
+
+function expandName(field: DescField, value: JsonValue): JsonValue {
+  const { enum: names, message } = field;
+  if (message !== undefined) return findWellKnownName(message) === undefined ? expandNames(message, value) : value;
+  if (typeof value !== "string") return value;
+  if (names !== undefined) return findEnumValue(names, value)?.name ?? value;
+  return CAPABILITY_TEXTS.test(field.name) ? (findCapability(value) ?? value) : value;
 }
 
 /**

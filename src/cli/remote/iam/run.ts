@@ -17,17 +17,18 @@ import { buildCallbackPath } from "../../../kernel/web.js";
 import { CommandError, invalidFlag } from "../../errors.js";
 import { confirm, confirmDelete } from "../../output/confirm.js";
 import { describeRow, formatNamed } from "../../output/describe.js";
-import { formatResponse } from "../../output/format.js";
+import { formatResponse, type ListColumn } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
-import { type CommonFlags, isTable } from "../flags.js";
+import { type CommonFlags, hasColumns, isTable } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";
-import { type ColumnFlags, selectColumns } from "./columns.js";
+import { addColumn } from "./columns.js";
 import { type FieldArgument, type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
 import { omitUnseen } from "./last-seen.js";
 import { type ListFlags, printPages } from "./pages.js";
 import { buildRequest, type FlagValues, setArguments } from "./request.js";
 import { type ActionCommand, findResourceField, getRowsField, type ResourceCommand } from "./resource-commands.js";
+import { type ColumnFlags, selectColumns } from "./select-columns.js";
 
 /** How many others with the name of a new resource are listed. */
 const MAX_NAMESAKES = 20;
@@ -43,14 +44,19 @@ export async function runList(
   const columns = selectColumns(getRowsField(method).message, resource.columns ?? [], given);
   await withSession(given, async (session) => {
     const { hasRedirectUri } = resource;
-    const asTable = hasRedirectUri && isTable(given.output) && given.columns === undefined;
+    const asTable = hasRedirectUri && hasColumns(given.output) && given.columns === undefined;
     const redirectUri = asTable ? await fetchRedirectUri(given) : undefined;
-    const all = redirectUri ? [...columns, { title: "REDIRECT URI", cell: redirectUri }] : [...columns];
-    if (resource.mayEnd && isTable(given.output) && given.columns === undefined) {
+    const added: ListColumn[] = redirectUri ? [{ title: "REDIRECT URI", cell: redirectUri }] : [];
+    if (resource.mayEnd && hasColumns(given.output) && given.columns === undefined) {
       const ends = await (await import("./binding-ends.js")).readEndColumn(session.call);
-      if (ends !== undefined) all.push(ends);
+      if (ends !== undefined) added.push(ends);
     }
-    await printPages({ method, columns: all }, request, given, session);
+    const complete =
+      resource.singular === "role binding"
+        ? (await import("./member-names.js")).createNameFinder(session.call)
+        : undefined;
+    const view = { method, columns: addColumn(columns, ...added), ...(complete && { complete }) };
+    await printPages(view, request, given, session);
   });
 }
 
@@ -204,6 +210,7 @@ export async function runDelete(
   text: string,
   given: OneFlags & { readonly yes?: boolean },
 ): Promise<void> {
+  if (resource.singular === "identity") rejectPerson(text);
   await withSession(given, async (session) => {
     const { call, names, output } = session;
     const request = buildUidRequest(method, text);
@@ -221,6 +228,19 @@ export async function runDelete(
     await output.write(done);
     if (resource.deletionNote !== undefined) process.stderr.write(`arbor: ${resource.deletionNote}\n`);
   });
+}
+
+/**
+ * Rejects what is a person: an address, or a uid that is in no group.
+ *
+ * @throws CommandError INVALID_ARGUMENT with the command that does what was probably meant
+ */
+function rejectPerson(text: string): void {
+  const isAddress = text.includes("@") && !text.includes("/");
+  if (!isAddress && !(isUidText(text) && !text.includes("/"))) return;
+  const instead = `arbor members offboard ${isAddress ? text : "ADDRESS"}`;
+  const rule = `the identity of a person is not deleted, because signing in would register it again; to take all that the person may do: ${instead}`;
+  throw invalidFlag("uid", rule);
 }
 
 // Who may delete a resource need not be allowed to read it: the question then has the uid alone.

@@ -16,8 +16,9 @@ import { ANONYMOUS_UID, hostOwnerUid } from "../../../kernel/ids.js";
 import { lineageOf, parentOf, rootOf } from "../../../kernel/uidp.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
-import { type ColumnFlags, createColumn, selectColumns } from "../iam/columns.js";
+import { createColumn } from "../iam/columns.js";
 import { findLastSeen } from "../iam/last-seen.js";
+import { type ColumnFlags, selectColumns } from "../iam/select-columns.js";
 import { type MethodCall, readRows } from "../method-call.js";
 import { withSession } from "../session.js";
 
@@ -48,13 +49,19 @@ interface Member {
   readonly roles: MemberRole[];
 }
 
-const columns: readonly ListColumn[] = [
-  createColumn("UID", "uid"),
-  createColumn("KIND", "kind"),
+/** The columns of the list. */
+export const columns: readonly ListColumn[] = [
   createColumn("NAME", "name"),
   createColumn("E-MAIL", "email"),
-  { title: "ROLES", path: "roles", cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", ") },
+  createColumn("KIND", "kind"),
+  {
+    title: "ROLES",
+    path: "roles",
+    kind: "prose",
+    cell: ({ roles }) => (roles as unknown as MemberRole[]).map(formatRole).join(", "),
+  },
   createColumn("LAST SEEN", "lastSeenTime"),
+  createColumn("UID", "uid"),
 ];
 
 function formatRole({ name, inherited, groupName, groupUid }: MemberRole): string {

@@ -78,10 +78,10 @@ interface Holdings {
   readonly unlisted: readonly string[];
 }
 
-const columns = [
+export const columns = [
   createColumn("KIND", "kind"),
-  createColumn("WHAT", "what"),
-  createColumn("REMEDY", "remedy"),
+  createColumn("WHAT", "what", "prose"),
+  createColumn("REMEDY", "remedy", "prose"),
   createColumn("UID", "uid"),
 ];
 

@@ -49,11 +49,11 @@ export const registryResources: readonly ResourceRow[] = [
     load: async () => ({
       methods: { list: (await loadRepos()).listCatalogImages },
       columns: [
-        createColumn("UID", "uid"),
         createColumn("NAME", "name"),
         createColumn("TIER", "catalogTier"),
+        createColumn("DESCRIPTION", "description"),
         createColumn("UPDATED", "updateTime"),
-        createColumn("DESCRIPTION", "description", true),
+        createColumn("UID", "uid"),
       ],
     }),
   },
@@ -71,7 +71,7 @@ export const registryResources: readonly ResourceRow[] = [
           method: (await loadV1()).listTagHistory,
           description: "list the images that a tag has pointed at, the oldest first",
           args: ["parent_id"],
-          columns: [createColumn("UPDATED", "updateTimestamp"), createColumn("DIGEST", "digest")],
+          columns: [createColumn("UPDATED", "updateTimestamp"), createColumn("DIGEST", "digest", "uid")],
         },
       ],
     }),

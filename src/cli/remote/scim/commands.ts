@@ -16,12 +16,13 @@ const { columns = [], methods } = await loadCommands("SCIM user");
 const { list } = methods;
 if (list === undefined) throw new TypeError("people of directories have no list");
 
-const groupColumns = [
-  createColumn("EXTERNAL GROUP", "group.externalGroupId"),
+/** The columns of the groups. */
+export const groupColumns = [
   createColumn("NAME", "group.displayName"),
   createColumn("MEMBERS", "members"),
   createColumn("MAPPINGS", "mappings"),
   createColumn("UPDATED", "group.updateTime"),
+  createColumn("EXTERNAL GROUP", "group.externalGroupId", "uid"),
 ];
 
 const directories: ResourceCommand = {

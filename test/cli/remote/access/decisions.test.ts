@@ -115,9 +115,9 @@ describe("arbor access explain", () => {
     assert.deepEqual([may.code, may.stderr], [0, ""]);
     const [answer, header, row, ...rest] = may.stdout.split("\n");
     assert.equal(answer, "yes");
-    assert.match(header ?? "", /^GROUP +ROLE +CAPABILITIES +GRANTED BY +ORIGIN +EFFECT$/);
+    assert.match(header ?? "", /^GROUP +ROLE +CAPABILITIES +EFFECT +ORIGIN +DIRECTORY +GRANTED BY$/);
     const binding = `${world.team}/[0-9a-f]{16}`;
-    assert.match(row ?? "", new RegExp(`^team +viewer +groups\\.list +${binding} +bound +counts$`));
+    assert.match(row ?? "", new RegExp(`^team +viewer +groups\\.list +counts +bound +- +${binding}$`));
     assert.deepEqual(rest, [""]);
 
     const mayNot = await world.arbor({}, "access", "explain", "ci", "groups.update", ...at);
@@ -128,7 +128,7 @@ describe("arbor access explain", () => {
     const { uid } = await world.service.identity({ name: "Bea", email: "bea@acme.example" });
     await world.join(uid, "owner", world.root);
     const { stdout } = await world.arbor({}, "access", "explain", "bea@acme.example", "groups.update", ...at);
-    assert.match(stdout, /^yes\n.*\nacme\.example +owner +groups\.update +\S+ +joined +counts\n$/);
+    assert.match(stdout, /^yes\n.*\nacme\.example +owner +groups\.update +counts +joined +- +\S+\n$/);
   });
 
   it("prints the response for programs, and chosen columns", async () => {

@@ -21,12 +21,15 @@ describe("arbor access list", () => {
   it("lists what the caller may do, unless another identity is named", async () => {
     const own = await world.arbor({}, "access", "list");
     assert.deepEqual([own.code, own.stderr], [0, ""]);
-    assert.match(own.stdout, /^GROUP +ROLE +CAPABILITIES +GRANTED BY +ORIGIN +EFFECT\nacme\.example +owner +\d+ +/);
+    assert.match(
+      own.stdout,
+      /^GROUP +ROLE +CAPABILITIES +EFFECT +ORIGIN +DIRECTORY +GRANTED BY\nacme\.example +owner +\d+ +/,
+    );
     assert.deepEqual(await world.arbor({}, "access", "list", "me"), own);
     const other = await world.arbor({}, "access", "list", "acme.example/team/ci");
-    assert.match(other.stdout, /\nteam +viewer +\d+ +\S+ +bound +counts\n$/);
+    assert.match(other.stdout, /\nteam +viewer +\d+ +counts +bound +- +\S+\n$/);
     const ada = await world.arbor({}, "access", "list", "ada@acme.example");
-    assert.match(ada.stdout, /\nteam +editor +\d+ +\S+ +joined +counts\n$/);
+    assert.match(ada.stdout, /\nteam +editor +\d+ +counts +joined +- +\S+\n$/);
   });
 
   it("lists grants at a group and below it alone", async () => {
@@ -80,11 +83,11 @@ describe("arbor access subjects", () => {
     assert.equal(code, 0);
     assert.match(stderr, /^arbor: of the method itself: .*roles\.list.*\n$/);
     const [header, ...rows] = stdout.trimEnd().split("\n");
-    assert.match(header ?? "", /^KIND +UID +NAME +E-MAIL +BY +UNCONFIRMED$/);
+    assert.match(header ?? "", /^NAME +E-MAIL +KIND +BY +UNCONFIRMED +UID$/);
     const find = (uid: string) => rows.find((row) => row.includes(uid)) ?? "";
-    assert.match(find(world.ada.uid), / Ada +ada@acme\.example +editor in team +-$/);
-    assert.match(find(world.ci.uid), /^identity +\S+ +ci +- +viewer in team +-$/);
-    assert.match(find(world.owner), / owner in acme\.example +-$/);
+    assert.match(find(world.ada.uid), /^Ada +ada@acme\.example +identity +editor in team +- +\S+$/);
+    assert.match(find(world.ci.uid), /^ci +- +identity +viewer in team +- +\S+$/);
+    assert.match(find(world.owner), / owner in acme\.example +- +\S+$/);
     const may = await json(["subjects", "groups.delete", "--group", "acme.example/team"]);
     assert.deepEqual(
       may.subjects?.map(({ identity }) => (identity as Row).uid),
@@ -111,9 +114,9 @@ describe("arbor access subjects", () => {
     await world.json("group-mappings", "create", "--parent", String(made.uid), ...mapping);
     await world.json(...["group-invites", "create", "--parent", world.team, "--role", "viewer", "--ttl", "1h"]);
     const { stdout } = await world.arbor({}, "access", "subjects", "groups.list", "--group", world.team);
-    assert.match(stdout, /\nmapping +\S+ +builders +- +owner in acme\.example +-\n/);
-    assert.match(stdout, /\nprovider +\S+ +staff +- +viewer in acme\.example +-\n/);
-    assert.match(stdout, /\ninvite +\S+ +- +- +viewer in team +-\n/);
+    assert.match(stdout, /\nbuilders +- +mapping +owner in acme\.example +- +\S+\n/);
+    assert.match(stdout, /\nstaff +- +provider +viewer in acme\.example +- +\S+\n/);
+    assert.match(stdout, /\n- +- +invite +viewer in team +- +\S+\n/);
   });
 
   it("fills a page although the service has shorter ones", async () => {
@@ -163,10 +166,10 @@ describe("arbor access search", () => {
     const { uid: repo } = JSON.parse(made.stdout) as { uid: string };
     const { stdout } = await world.arbor({}, "access", "search", "find-");
     const expected = [
-      ["KIND", "UID", "NAME", "GROUP"],
-      ["group", group, "find-group", world.team],
-      ["identity", identity, "find-me", group],
-      ["repo", repo, "find-repo", group],
+      ["NAME", "KIND", "GROUP", "UID"],
+      ["find-group", "group", world.team, group],
+      ["find-me", "identity", group, identity],
+      ["find-repo", "repo", group, repo],
     ];
     assert.deepEqual(
       stdout

@@ -252,6 +252,20 @@ describe("arbor api list", () => {
     );
   });
 
+  it("says which methods the service does not offer, and why; no command calls one of them", async () => {
+    const { stdout } = await api("list", "GetSbom");
+    assert.match(
+      stdout,
+      /\nchainguard\.platform\.registry\.Registry\/GetSbom +not offered: no bills of materials are /,
+    );
+    const all = JSON.parse((await api("list", "-o", "json")).stdout) as {
+      methods: { method: string; command: string; notOffered?: string }[];
+    };
+    const closed = all.methods.filter(({ notOffered }) => notOffered !== undefined);
+    assert.ok(closed.length > 25, `${closed.length}`);
+    for (const { method, command } of closed) assert.equal(command, "", method);
+  });
+
   it("prints all methods as JSON, without a service", async () => {
     const { code, stdout } = await host.run(["api", "list", "-o", "json"], { HOME: tempDir() });
     assert.equal(code, 0);

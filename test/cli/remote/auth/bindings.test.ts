@@ -29,8 +29,8 @@ it("lists what waits, accepts it, and gives it up", async () => {
   const listed = await arbor("list");
   assert.equal(listed.code, 0, listed.stderr);
   const [head = "", row = "", ...more] = listed.stdout.trimEnd().split("\n");
-  assert.match(head, /^UID +ORGANIZATION +GROUP +ROLE +PENDING +CREATED$/);
-  assert.match(row, new RegExp(`^${uid} +acme\\.example +acme\\.example +viewer +yes `));
+  assert.match(head, /^GROUP +ORGANIZATION +ROLE +PENDING +CREATED +UID$/);
+  assert.match(row, new RegExp(`^acme\\.example +acme\\.example +viewer +yes +\\S+ +${uid}$`));
   assert.deepEqual(more, []);
 
   const accepted = await arbor("accept", uid, "-o", "json");

@@ -115,14 +115,14 @@ describe("arbor auth login", () => {
 
     const { code, stdout, stderr } = await ended;
     assert.equal(code, 0, stderr);
-    assert.match(stdout, /^logged in at http:\S+ as person, with a token until 20\S+Z\n$/);
+    assert.match(stdout, /^logged in at http:\S+ as Ada \\u001b\[31mLovelace \(person\), with a token until 20\S+Z\n$/);
     const login = await readLogin(service.url);
     assert.ok(login?.refreshToken);
     const secrets = [login.token, login.refreshToken];
     for (const secret of secrets) assert.ok(!(stdout + stderr).includes(secret), "nothing secret is shown");
     assert.deepEqual(
       service.requests.map(({ route }) => route),
-      ["GET /.well-known/openid-configuration", "GET /oauth", "POST /oauth/token"],
+      ["GET /.well-known/openid-configuration", "GET /oauth", "POST /oauth/token", "GET /auth/v1/ok"],
     );
   });
 
@@ -147,7 +147,10 @@ describe("arbor auth login", () => {
       const none = await runCommand(["auth", "login", flag, "--api", service.url], env);
       assert.deepEqual([none.code, none.stdout], [6, ""]);
       assert.match(none.stderr, /^arbor: http:\S+ has no login provider, so nobody can log in with a browser\n/);
-      assert.match(none.stderr, /\n {2}its operator .* ARBOR_LOGIN_PROVIDERS .*\n {2}people .*--identity-provider /);
+      assert.match(
+        none.stderr,
+        /\n {2}its operator .* ARBOR_LOGIN_PROVIDERS: http:\S+\/docs\/first-hour\.html#2-a-login-provider\n {2}people .*--identity-provider /,
+      );
     }
     // Another one, to which this process has no connection that it would use again.
     const stopped = await startLoginService(test);
@@ -358,7 +361,7 @@ describe("arbor auth login --headless", () => {
     const polls = service.requests.filter(({ route }) => route === "GET /sts/headless_sessions");
     assert.equal(polls.length, 2);
     for (const { query, bearer } of polls) assert.deepEqual([query.get("code"), bearer], [code, ""]);
-    const exchange = service.requests.at(-1);
+    const exchange = service.requests.at(-2);
     assert.equal(exchange?.route, "GET /sts/exchange");
     assert.equal(exchange.bearer, idToken);
     assert.deepEqual(
@@ -377,7 +380,7 @@ describe("arbor auth login --headless", () => {
     const outcome = JSON.stringify({ id_token: idToken, identity_provider: "01/23" });
     const { service, end } = await logInHeadless(test, outcome, "--identity-provider", "example.com");
     assert.equal(end.code, 0, end.stderr);
-    assert.equal(service.requests.at(-1)?.query.get("identity_provider"), "01/23");
+    assert.equal(service.requests.at(-2)?.query.get("identity_provider"), "01/23");
   });
 });
 
@@ -402,7 +405,7 @@ describe("arbor auth login --identity", () => {
   it("exchanges the token and keeps where it came from", async (test) => {
     const { service, end } = await login(test);
     assert.equal(end.code, 0, end.stderr);
-    assert.match(end.stdout, /^logged in at http:\S+ as 0123456789abcdef0123456789abcdef01234567\/45, /);
+    assert.match(end.stdout, /^logged in at http:\S+ as Ada \S+ \(0123456789abcdef0123456789abcdef01234567\/45\), /);
     assert.deepEqual(
       [...(service.requests[0]?.query ?? [])],
       [

@@ -65,8 +65,8 @@ describe("arbor events subscriptions", () => {
     const uid = await subscribe();
     assert.deepEqual(await json("subscriptions", "get", uid), { uid, sink: "https://sink.invalid/x" });
     const { stdout } = await run("subscriptions", "list", "--descendants-of", world.root);
-    assert.match(stdout, /^UID +SINK\n/);
-    assert.ok(stdout.includes(`${uid} `), stdout);
+    assert.match(stdout, /^SINK +UID\n/);
+    assert.ok(stdout.includes(` ${uid}\n`), stdout);
     assert.equal((await run("subscriptions", "delete", uid)).code, 2);
     const gone = await run("subscriptions", "delete", uid, "--yes");
     assert.deepEqual([gone.code, gone.stdout], [0, `deleted ${uid}\n`]);

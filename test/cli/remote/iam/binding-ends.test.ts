@@ -51,8 +51,8 @@ describe("arbor iam role-bindings", () => {
   it("lists when each ends, in tables and where any does", async () => {
     const { uid } = await create("--expires", "2999-01-31T12:00:00Z");
     const { stdout } = await run("list", "--page-all");
-    assert.match(stdout.split("\n")[0] ?? "", /ENDS$/);
-    assert.match(stdout, new RegExp(`${uid}.*2999-01-31T12:00:00`));
+    assert.match(stdout.split("\n")[0] ?? "", /ENDS +UID$/);
+    assert.match(stdout, new RegExp(`2999-01-31T12:00:00\\S+ +${uid}\n`));
     const json = await run("list", "--page-all", "-o", "json");
     assert.doesNotMatch(json.stdout, /2999/);
   });

@@ -5,10 +5,11 @@ import type { DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
 import type { ListColumn } from "../../../../src/cli/output/format.js";
 import { advisoryResources } from "../../../../src/cli/remote/advisories/commands.js";
 import { eventResources } from "../../../../src/cli/remote/events/commands.js";
-import { createColumn, selectColumns } from "../../../../src/cli/remote/iam/columns.js";
+import { createColumn } from "../../../../src/cli/remote/iam/columns.js";
 import { iamResources } from "../../../../src/cli/remote/iam/commands.js";
 import { getRowsField } from "../../../../src/cli/remote/iam/resource-commands.js";
 import { loadResource } from "../../../../src/cli/remote/iam/resource-rows.js";
+import { selectColumns } from "../../../../src/cli/remote/iam/select-columns.js";
 import { registryResources } from "../../../../src/cli/remote/registry/commands.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 
@@ -76,12 +77,13 @@ describe("the columns of lists", () => {
     ]);
   });
 
-  it("are all simple fields with -o wide, after those of the table, and nothing is cut", async () => {
+  it("are all simple fields with -o wide, between those of the table and the uid, and nothing is cut", async () => {
     const { code, stdout, stderr } = await list("-o", "wide");
     assert.equal(code, 0, stderr);
     const [header = [], ...rows] = split(stdout);
     const [short = []] = split((await list()).stdout);
-    assert.deepEqual(header.slice(0, short.length), short);
+    assert.deepEqual(header.slice(0, short.length - 1), short.slice(0, -1));
+    assert.equal(header.at(-1), "UID");
     assert.ok(header.includes("UPDATE TIME"), header.join());
     assert.equal(new Set(header).size, header.length);
     assert.equal(rows.length, 2);
@@ -99,9 +101,9 @@ describe("the columns of lists", () => {
   });
 
   const rejected: readonly (readonly [args: readonly string[], error: string])[] = [
-    [["--columns", "name,nothing"], "there is no column nothing: the columns are uid, name, description, createTime"],
+    [["--columns", "name,nothing"], "there is no column nothing: the columns are name, description, createTime, uid"],
     [["--columns", "name,"], "there is no column : the columns are"],
-    [["--columns", "name", "-o", "json"], "--columns: is for tables, not for -o json"],
+    [["--columns", "name", "-o", "json"], "--columns: is for tables and CSV, not for -o json"],
   ];
   for (const [args, error] of rejected) {
     it(`are not ${args.join(" ")}`, async () => {
@@ -119,7 +121,7 @@ describe("--filter", () => {
     assert.equal(stdout, (await list("--name", "beta")).stdout);
     assert.equal(split(stdout).length, 2);
     const filters = ["--filter", `children_of=${world.root}`, "--filter", "name=alpha", "--filter", "in-root=false"];
-    assert.equal(split((await world.iam("groups", "list", ...filters)).stdout)[1]?.[1], "alpha");
+    assert.equal(split((await world.iam("groups", "list", ...filters)).stdout)[1]?.[0], "alpha");
     const roots = await world.iam("groups", "list", "--filter", "in-root=true", "--columns", "uid");
     assert.deepEqual(split(roots.stdout), [["UID"], [world.root]]);
   });

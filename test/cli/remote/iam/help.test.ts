@@ -49,7 +49,11 @@ describe("the help", () => {
     ["iam groups create", "--kind", / One of: starter, customer, dev, infra, aws-marketplace\.$/],
     ["iam roles create", "--capability", /^What the role allows: .+ Can be given more than once\.$/],
     ["iam identity-providers create", "--oidc-client-secret-file", / The name of a file that holds it, or - for /],
-    ["iam groups list", "--output", /choices: "table", "wide", "json", "jsonl", "yaml", default: "table"/],
+    [
+      "iam groups list",
+      "--output",
+      /choices: "table", "wide", "name", "csv", "json", "jsonl", "yaml", default: "table"/,
+    ],
   ] as const) {
     it(`${path} ${flag}`, () => assert.match(helpOf(path, flag), description));
   }

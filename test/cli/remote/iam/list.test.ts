@@ -62,10 +62,10 @@ describe("a list", () => {
   it("in a table has one header and lines that are aligned", async () => {
     const { stdout, stderr } = await world.iam(...children, ...pages);
     const [header = "", ...rows] = stdout.trimEnd().split("\n");
-    assert.match(header, /^UID +NAME +DESCRIPTION +CREATED$/);
+    assert.match(header, /^NAME +DESCRIPTION +CREATED +UID$/);
     assert.equal(rows.length, NAMES.length);
     for (const row of rows) {
-      assert.match(row.slice(header.indexOf("NAME")), /^a\d {4}the a\d\\u202e {2}\d{4}-\d\d-\d\dT/);
+      assert.match(row, /^a\d {4}the a\d\\u202e {2}\d{4}-\d\d-\d\dT\S+ {2}[0-9a-f/]+$/);
     }
     assert.equal(stderr, "");
   });
@@ -79,7 +79,7 @@ describe("a list", () => {
       skipped: 0,
     });
     assert.equal((await world.iam(...none, "-o", "jsonl")).stdout, "");
-    assert.equal((await world.iam(...none)).stdout, "UID  NAME  DESCRIPTION  CREATED\n");
+    assert.equal((await world.iam(...none)).stdout, "NAME  DESCRIPTION  CREATED  UID\n");
   });
 
   it("tells on standard error that there is more, and how far it is", async () => {

@@ -78,7 +78,7 @@ const cases: readonly Case[] = [
       },
     },
     filter: () => ["--name", "ci", "--relationship-type", "claim-match"],
-    row: /^ci {4}claim-match {2}- {10}-$/,
+    row: /^ci {4}claim-match {2}- {12}-$/,
   },
   {
     resource: "roles",
@@ -93,7 +93,7 @@ const cases: readonly Case[] = [
     update: ["--capability", "identity.list"],
     updated: { name: "reader", capabilities: ["CAP_IAM_IDENTITY_LIST"] },
     filter: () => ["--descendants-of", group, "--name", "reader"],
-    row: /^reader {2}3 {13}-$/,
+    row: /^reader {2}- {12}3$/,
   },
   {
     resource: "role-bindings",
@@ -106,7 +106,7 @@ const cases: readonly Case[] = [
     update: ["--role-uid", editor],
     updated: { role: { uid: editor, name: "editor", description: "Editor Role (built-in)" } },
     filter: (uid) => ["--group", group, "--id", uid],
-    row: /^UID {2}\S+ +viewer {2}home {3}-$/,
+    row: /^\S+ +- +viewer {2}home {3}- +UID$/,
   },
   {
     resource: "identity-providers",
@@ -140,7 +140,7 @@ const cases: readonly Case[] = [
       },
     },
     filter: () => ["--name", "second"],
-    row: /^second {2}https:\/\/idp\.example {2}UID {2}- +http:\/\/127\.0\.0\.1:\d+\/oauth\/callback\/UID$/,
+    row: /^second {2}https:\/\/idp\.example {2}- +UID {2}http:\/\/127\.0\.0\.1:\d+\/oauth\/callback\/UID$/,
   },
   {
     resource: "account-associations",
@@ -169,7 +169,7 @@ const cases: readonly Case[] = [
     update: ["--no-single-use", "--email", "ada@acme.example"],
     updated: { singleUse: false, email: "ada@acme.example" },
     filter: (uid) => ["--id", uid],
-    row: /^viewer {2}- {7}true {8}\S+ +TIME$/,
+    row: /^- {7}viewer {2}TIME +true {8}\S+$/,
   },
   {
     resource: "group-mappings",
@@ -202,7 +202,7 @@ describe("a resource", () => {
       assert.deepEqual([rows.map((row) => row.uid), list.totalCount], [[uid], "1"]);
 
       const [, line = "", ...none] = (await world.iam(resource, "list", ...filter(uid))).stdout.trimEnd().split("\n");
-      const [cell, rest = ""] = [line.slice(0, uid.length), line.slice(uid.length).trimStart()];
+      const [rest, cell] = [line.slice(0, -uid.length).trimEnd(), line.slice(-uid.length)];
       const masked = rest.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replace(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, "UID");
       assert.deepEqual([cell, none], [uid, []]);
       assert.match(masked, row);
@@ -275,13 +275,13 @@ describe("what the registry holds", () => {
     const digest = `sha256:${"a".repeat(64)}`;
     const tag = String((await api("POST", `/tags/${repo}`, { name: "latest", digest })).json.uid);
     for (const [kind, uid, parent, row] of [
-      ["tags", tag, repo, /^latest {2}sha256:a{64} {2}\S+Z$/],
-      ["repos", repo, group, /^web {3}- {12}\S+Z {2}the shop$/],
+      ["tags", tag, repo, /^latest {2}\S+Z {2}sha256:a{64}$/],
+      ["repos", repo, group, /^web {3}the shop {5}- {12}\S+Z$/],
     ] as const) {
       const { stdout } = await world.registry(kind, "list", "--children-of", parent);
       const [, line = ""] = stdout.split("\n");
-      assert.deepEqual(line.slice(0, uid.length), uid);
-      assert.match(line.slice(uid.length).trimStart(), row);
+      assert.deepEqual(line.slice(-uid.length), uid);
+      assert.match(line.slice(0, -uid.length).trimEnd(), row);
       const shown = await world.registry(kind, "get", uid, "-o", "json");
       assert.deepEqual(JSON.parse(shown.stdout), (await api("GET", `/${kind}/${uid}`)).json);
       const asked = await world.registry(kind, "delete", uid);
@@ -313,7 +313,10 @@ describe("what the registry holds", () => {
     // A flag for a part of the configuration replaces all of it.
     const replaced = (await run("overlays", "update", overlay, ...packages)).config as { environment: object };
     assert.deepEqual(replaced.environment, {});
-    assert.match((await world.registry("overlays", "list", "--children-of", group)).stdout, / more-tools +curl,jq\n/);
+    assert.match(
+      (await world.registry("overlays", "list", "--children-of", group)).stdout,
+      /\nmore-tools +curl,jq +\S+\n/,
+    );
     assert.equal((await run("overlays", "get", "more-tools")).uid, overlay);
 
     const repo = String((await run("repos", "create", "--parent", group, "--name", "bound")).uid);
@@ -329,7 +332,7 @@ describe("what the registry holds", () => {
       ["--children-of", repo],
     ]) {
       const { stdout } = await world.registry("overlay-bindings", "list", ...filter);
-      assert.match(stdout, / more-tools +KIND_EXACT +v1,v2\n/);
+      assert.match(stdout, /\nmore-tools +KIND_EXACT +v1,v2 +\S+\n/);
     }
     assertHolds(await run("overlay-bindings", "update", binding, "--tag-selector-kind", "all"), {
       tagSelector: { kind: "KIND_ALL", tags: [] },

@@ -54,13 +54,14 @@ const { getConditions, setConditions } = TrustService.method;
 const PAGE_SIZE = 200;
 const NO_REPOSITORY = "its claim match names no single repository";
 
-const columns = [
-  createColumn("UID", "uid"),
+/** The columns of the list. */
+export const columns = [
   createColumn("NAME", "name"),
   createColumn("REPOSITORY", "repository"),
+  createColumn("PROBLEM", "problem", "prose"),
   createColumn("REPOSITORY ID", "repositoryId"),
   createColumn("OWNER ID", "ownerId"),
-  createColumn("PROBLEM", "problem", true),
+  createColumn("UID", "uid"),
 ];
 
 /**
