@@ -252,7 +252,7 @@ export async function createWorld(store: Store, random: Random, needed: readonly
       const [uid, binding] = [...world.bindings].find(([, { pending }]) => pending) ?? [];
       if (uid === undefined || binding === undefined) return;
       world.bindings.set(uid, { ...binding, pending: false });
-      await tx.table(roleBindingKind).acceptOne(uid);
+      await tx.table(roleBindingKind).acceptOne(uid, "use");
     },
   ];
   const droppable = () =>

@@ -121,7 +121,7 @@ export async function acceptInvite(
   await requireAcceptable(tx, invite, identity, context.nowMs);
   const { groupUid, roleUid } = invite;
   await ensureAccepted(tx, groupUid, { identityUid: identity.uid, roleUid }, context);
-  if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid);
+  if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid, "consent");
   if (!invite.singleUse) return;
   await tx.table(groupInviteKind).delete(invite.uid);
   const hash = usedKey(groupUid, invite.codeHash);

@@ -31,7 +31,7 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
   let stopped = false;
 
   async function accept(tx: Tx, { identityUid, groupUid }: Acceptance): Promise<boolean> {
-    const uids = await acceptBindingsAt(tx, identityUid, groupUid);
+    const uids = await acceptBindingsAt(tx, identityUid, groupUid, "use");
     const [subjectUid] = uids;
     if (subjectUid !== undefined) {
       await tx.audit.append({

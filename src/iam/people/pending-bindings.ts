@@ -9,7 +9,7 @@ import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { describeChange } from "../../pipeline/body.js";
 import { groupKind } from "../../store/iam/groups.js";
 import { identityKind } from "../../store/iam/identities.js";
-import { type HydratedBinding, roleBindingKind } from "../../store/iam/role-bindings.js";
+import { type Acceptance, type HydratedBinding, roleBindingKind } from "../../store/iam/role-bindings.js";
 import type { Tx } from "../../store/transaction.js";
 import { requireNotOperatorRole, requireOwner } from "../rights.js";
 import { requireManual, roleBindingToProto, roleBindingView } from "../role-bindings/role-binding.js";
@@ -61,6 +61,7 @@ export async function addOrganisation(tx: Tx, row: HydratedBinding): Promise<Own
  * Accepts pending bindings of a person in the organisation of `memberUid`.
  *
  * @param memberUid the uid of the organisation or of any resource in it, such as a binding
+ * @param how whether the person said so, which shows their name and address to those who list the bindings
  * @param limit the largest number of bindings
  * @returns the uids of the accepted bindings
  */
@@ -68,9 +69,10 @@ export async function acceptBindingsAt(
   tx: Tx,
   identityUid: string,
   memberUid: string,
+  how: Acceptance,
   limit = MAX_ACCEPTED,
 ): Promise<string[]> {
-  return tx.table(roleBindingKind).accept(identityUid, rootOf(memberUid), limit);
+  return tx.table(roleBindingKind).accept(identityUid, rootOf(memberUid), limit, how);
 }
 
 /** The types of the audit rows of acceptances, and of bindings that their person deletes. */
@@ -95,8 +97,8 @@ export async function describeBindings(tx: Tx, part: "before" | "after", uids: r
 export async function acceptBinding(tx: Tx, identityUid: string, uid: string): Promise<OwnBinding> {
   const row = await getOwnBinding(tx, identityUid, uid, "accepting");
   // The named binding comes first, because there may be more than one unit of work accepts.
-  if (row.pending) await tx.table(roleBindingKind).acceptOne(uid);
-  await acceptBindingsAt(tx, identityUid, uid);
+  if (row.pending || !row.accepted) await tx.table(roleBindingKind).acceptOne(uid, "consent");
+  await acceptBindingsAt(tx, identityUid, uid, "consent");
   return { ...(await addOrganisation(tx, row)), pending: false };
 }
 

@@ -134,7 +134,7 @@ type Changes = ResolvedBindings["changes"];
 
 // One change for all, because there may be many.
 async function acceptPendingAt(tx: Tx, identityUid: string, root: string, limit: number): Promise<Changes> {
-  const uids = await acceptBindingsAt(tx, identityUid, root, limit);
+  const uids = await acceptBindingsAt(tx, identityUid, root, "consent", limit);
   const [subjectUid] = uids;
   return subjectUid === undefined ? [] : [{ subjectUid, change: await describeBindings(tx, "after", uids) }];
 }

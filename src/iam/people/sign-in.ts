@@ -75,7 +75,7 @@ export async function signIn(tx: Tx, login: SignIn, context: DirectoryContext): 
       if (roleUid !== undefined) {
         await ensureAccepted(tx, provider.groupUid, { identityUid: person.uid, roleUid }, context);
       }
-      await acceptBindingsAt(tx, person.uid, provider.groupUid);
+      await acceptBindingsAt(tx, person.uid, provider.groupUid, "consent");
       // Who was deleted here and not in the directory is linked still.
       if (sent === undefined) await followLink(tx, provider.uid, person.uid, context);
     }

@@ -105,7 +105,8 @@ const MAX_ROLE_NAME = 32;
 export function renderPendingBindings({ organisations, others }: PendingOrganisations): Html | undefined {
   if (organisations.length === 0) return undefined;
   return html`<h2>Roles that others gave you</h2>
-<p>You have not accepted these roles yet. Accept only what you expect: what you accept is in your lists and tokens.</p>
+<p>You have not accepted these roles yet. Accept only what you expect: what you accept is in your lists and tokens,
+and those who see role bindings there see your name and address.</p>
 ${organisations.map(renderOrganisationSelect)}
 ${others.count > 0 ? renderOthers(others) : undefined}`;
 }

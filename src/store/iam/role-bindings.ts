@@ -51,6 +51,9 @@ export interface HydratedBinding extends RoleBindingRow {
 }
 
 /** The columns of a role binding that change after its creation. */
+/** How a person accepts a binding: by saying so, or by a call that uses it. */
+export type Acceptance = "consent" | "use";
+
 export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted" | "pending">;
 
 // The columns of the group, the role and the identity that responses contain.
@@ -100,7 +103,7 @@ const declared = declareKind({
       .references(() => t.roles.uid),
     /** Whether it was created with its root group; it is then deleted with the group. */
     automatic: c.bool("automatic").notNull(),
-    /** Whether the person it is for created it by accepting an invite. */
+    /** Whether the person it is for has agreed to be shown by name to those who list it: by an invite, or by accepting it. */
     accepted: c.bool("accepted").notNull().default(false),
     /**
      * Whether the person it is for has yet to accept it. It grants its role wherever a call names the group,
@@ -231,7 +234,8 @@ const ofIdentity = selectSome("roleBindings", ["identityUid"]);
 const anyOfRole = selectAny("roleBindings", "roleUid");
 const anyOf = selectAny("roleBindings", "roleUid", "identityUid");
 const inGroup = selectRows("roleBindings", ["groupUid", "automatic"]);
-const accept = updateRows("roleBindings", ["uid"], ["pending"]);
+const acceptByUse = updateRows("roleBindings", ["uid"], ["pending"]);
+const acceptOpenly = updateRows("roleBindings", ["uid"], ["pending", "accepted"]);
 const setEnd = updateRows("roleBindings", ["uid"], ["endTimeMs", "updateTimeMs"]);
 
 const grantsOfIdentity = statement<
@@ -630,16 +634,21 @@ export class RoleBindings extends ListedTable<RoleBindingRow, KindPatch<typeof d
     return this.has(byPending, { identityUid, pending: false, ...range });
   }
 
-  /** Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids. */
-  async accept(identityUid: string, rootUid: string, limit: number): Promise<string[]> {
+  /**
+   * Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids.
+   *
+   * @param how whether the person said so, or made a call, which is no consent to be shown by name
+   */
+  async accept(identityUid: string, rootUid: string, limit: number, how: Acceptance): Promise<string[]> {
     const range = { after: rootUid, end: `${rootUid}0`, limit, ...this.#now() };
     const rows = await this.all(byPending, { identityUid, pending: true, ...range });
-    for (const { uid } of rows) await this.acceptOne(uid);
+    for (const { uid } of rows) await this.acceptOne(uid, how);
     return rows.map(({ uid }) => uid);
   }
 
-  acceptOne(uid: string): Promise<void> {
-    return this.run(accept, { uid, pending: false });
+  acceptOne(uid: string, how: Acceptance): Promise<void> {
+    if (how === "use") return this.run(acceptByUse, { uid, pending: false });
+    return this.run(acceptOpenly, { uid, pending: false, accepted: true });
   }
 
   /** The uids of the identities of an organisation, in their order, from the first one after `after`, at most `limit`. */

@@ -2,6 +2,8 @@
 // the page neither long nor slow.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import { acceptBinding, acceptBindingsAt } from "../../../src/iam/people/pending-bindings.js";
+import { roleBindingToProto } from "../../../src/iam/role-bindings/role-binding.js";
 import { takeHeadlessSession } from "../../../src/issuer/oauth/headless.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
 import { groupKind } from "../../../src/store/iam/groups.js";
@@ -327,12 +329,36 @@ test("fields that the page does not have are rejected, and the login can continu
   );
 });
 
+test("who accepts is shown by name from then on, and who only uses a role is not", async () => {
+  await register();
+  const [said, used] = [await offer("said.example"), await offer("used.example")];
+  const agent = new Agent();
+  const page = await agent.get(codeUrl());
+  assert.match(textOf(page), /those who see role bindings there see your name and address/);
+  assert.ok((await decide(agent, page, { [field(said.group)]: "accept" })).program?.get("code"));
+  await kit.store.write((tx) => acceptBindingsAt(tx, uidOf(), used.group, "use"));
+  const rows = await kit.store.read((tx) => tx.table(roleBindingKind).findHydrated([...said.uids, ...used.uids]));
+  assert.deepEqual(
+    rows.map(({ pending }) => pending),
+    [false, false],
+  );
+  const named = rows.filter((row) => roleBindingToProto(row).identity?.email !== "");
+  assert.deepEqual(
+    named.map(({ uid }) => uid),
+    said.uids,
+  );
+  // Saying so afterwards shows it as well.
+  await kit.store.write((tx) => acceptBinding(tx, uidOf(), used.uids[0] ?? ""));
+  const [after] = await kit.store.read((tx) => tx.table(roleBindingKind).findHydrated([used.uids[0] ?? ""]));
+  assert.equal(after?.accepted, true);
+});
+
 test("bindings that are no longer pending when the form arrives are not changed", async () => {
   await register();
   const { group, uids } = await offer("meanwhile.example");
   const agent = new Agent();
   const page = await agent.get(codeUrl());
-  await kit.store.write((tx) => tx.table(roleBindingKind).acceptOne(uids[0] ?? ""));
+  await kit.store.write((tx) => tx.table(roleBindingKind).acceptOne(uids[0] ?? "", "use"));
   assert.ok((await decide(agent, page, { [field(group)]: "remove" })).program?.get("code"));
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
 });

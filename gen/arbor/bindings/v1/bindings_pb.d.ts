@@ -276,7 +276,8 @@ export declare const BindingsService: GenService<{
   },
   /**
    * Accepts a pending binding, and with it all pending bindings that the caller
-   * has in the same organisation. A binding that is not pending stays as it is.
+   * has in the same organisation. Those who list them then see the caller's name
+   * and address, as of a binding that is not pending because the caller used it.
    *
    * @generated from rpc arbor.bindings.v1.BindingsService.AcceptBinding
    */
