@@ -170,7 +170,7 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc/connect",
     "commander",
     "jq-wasm",
-    "string-width",
+    "fast-string-width",
     "yaml",
     "node:",
   ],

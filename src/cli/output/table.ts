@@ -1,12 +1,15 @@
 // Formats rows as aligned columns, with control characters escaped. On a terminal no line is wider than the terminal: what
 // does not fit is shortened or, where that is not enough, left out. A pipe and `-o wide` get everything whole.
-import stringWidth from "string-width";
+import stringWidth from "fast-string-width";
 import type { Terminal } from "./terminal.js";
 import { escapeControls } from "./terminal.js";
 
 const GAP = "  ";
 
-const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** Splits a text into what is one character for a reader. Making the segmenter takes longer than printing a table. */
+function splitGraphemes(text: string): Iterable<{ readonly segment: string }> {
+  return new Intl.Segmenter("en", { granularity: "grapheme" }).segment(text);
+}
 
 /**
  * What a column has, which says how it is shortened. Of a uid the end remains, because the beginning is that of all resources
@@ -232,7 +235,7 @@ export function truncate(text: string, width: number): string {
 /** Cuts `text` to `width` columns, with an ellipsis at the beginning. */
 function truncateStart(text: string, width: number): string {
   let kept = text;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of splitGraphemes(text)) {
     if (stringWidth(kept) < width) break;
     kept = kept.slice(segment.length);
   }
@@ -242,7 +245,7 @@ function truncateStart(text: string, width: number): string {
 function takeGraphemes(text: string, width: number): string {
   let kept = "";
   let taken = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of splitGraphemes(text)) {
     taken += stringWidth(segment);
     if (taken > width) break;
     kept += segment;

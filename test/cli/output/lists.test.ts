@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { JsonObject } from "@bufbuild/protobuf";
-import stringWidth from "string-width";
+import stringWidth from "fast-string-width";
 import { jobColumns, operatorRoleColumns, quotaColumns } from "../../../src/cli/host/admin.js";
 import { keyColumns } from "../../../src/cli/host/keys.js";
 import { memberColumns, organisationColumns } from "../../../src/cli/host/members.js";

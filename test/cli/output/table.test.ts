@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import stringWidth from "string-width";
+import stringWidth from "fast-string-width";
 import { createTable, pad, type TableColumn, truncate } from "../../../src/cli/output/table.js";
 import { detectTerminal, type Terminal } from "../../../src/cli/output/terminal.js";
 
