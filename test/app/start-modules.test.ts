@@ -19,7 +19,7 @@ const LATER = [
   "open",
   "pg",
   "prom-client",
-  "string-width",
+  "fast-string-width",
   "swagger-ui-dist",
   "yauzl",
 ];
