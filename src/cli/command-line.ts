@@ -40,8 +40,9 @@ export async function runCommandLine(args: readonly string[], commandLine: Comma
   } catch (error) {
     if (error instanceof NegativeAnswer) return error.exitCode;
     const code = await reportFailure(error, called);
-    // There 2 says that there are differences, so that an error is 1 whatever it is about.
-    return code !== 0 && args[0] === "apply" && args.includes("--dry-run") ? 1 : code;
+    // There 2 says that there are differences, so that an error is 1, also that of a flag which is misspelt.
+    const mayMeanDifferences = args[0] === "apply" && (error instanceof CommanderError || args.includes("--dry-run"));
+    return mayMeanDifferences && code !== 0 ? 1 : code;
   }
 }
 
@@ -77,6 +78,9 @@ export async function createWholeCommandLine(commandLine: CommandLine): Promise<
   return arbor;
 }
 
+/** The widest column of flags in the help. */
+const MAX_TERM = 32;
+
 /** A command whose usage errors are one line at the end of the output, which a help after it would hide. */
 class ArborCommand extends Command {
   constructor(name?: string) {
@@ -89,9 +93,19 @@ class ArborCommand extends Command {
     return new ArborCommand(name);
   }
 
-  // A list of commands has their names alone: flags and arguments are in the help of each.
+  // A list of commands has their names alone: flags and arguments are in the help of each. What is said of a long flag begins
+  // below it, because the parser breaks no lines beside one.
   override createHelp(): Help {
-    return Object.assign(super.createHelp(), { subcommandTerm: (command: Command) => command.name() });
+    const help = super.createHelp();
+    const { formatItem, padWidth } = help;
+    return Object.assign(help, {
+      subcommandTerm: (command: Command) => command.name(),
+      padWidth: (...given: Parameters<Help["padWidth"]>) => Math.min(padWidth.apply(help, given), MAX_TERM),
+      formatItem(term: string, width: number, text: string, helper: Help): string {
+        if (helper.displayWidth(term) <= width) return formatItem.call(help, term, width, text, helper);
+        return `  ${helper.styleOptionTerm(term)}\n${formatItem.call(help, "", width, text, helper)}`;
+      },
+    });
   }
 
   override error(message: string, options?: ErrorOptions): never {

@@ -92,7 +92,8 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "iam groups update": [["Rename a group", "arbor iam groups update acme.example/platform --name infrastructure"]],
   "iam groups delete": [
     ["Delete an empty group", "arbor iam groups delete acme.example/platform"],
-    ["See what is in a group, and delete all of it", "arbor iam groups delete acme.example/platform --recursive"],
+    ["See what is in a group", "arbor iam groups delete acme.example/platform --recursive --dry-run"],
+    ["Delete all of it, after a question", "arbor iam groups delete acme.example/platform --recursive"],
   ],
   "iam groups lookup": [["Find the organisation that your address belongs to", "arbor iam groups lookup"]],
   "iam groups request-access": [
@@ -270,7 +271,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "iam group-invites create": [
     [
       "Invite somebody as a viewer",
-      "arbor iam group-invites create --parent acme.example/platform --role viewer --email bob@acme.example --single-use",
+      "arbor iam group-invites create --parent acme.example/platform --role viewer --email bob@acme.example --ttl 7d",
     ],
   ],
   "iam group-invites update": [

@@ -8,6 +8,7 @@ export type FillCommand = (command: Command) => void;
 /** A command of a list. */
 export interface LazyCommand {
   readonly name: string;
+  readonly aliases?: readonly string[];
   readonly description: string;
   /** The heading above it in the list. */
   readonly group?: string;
@@ -20,9 +21,9 @@ const unfilled = new WeakMap<Command, LazyCommand["load"]>();
 /** Adds a command that is filled when it is named. */
 export function addLazyCommand(
   parent: Command,
-  { name, description, group, hidden = false, load }: LazyCommand,
+  { name, aliases = [], description, group, hidden = false, load }: LazyCommand,
 ): Command {
-  const command = parent.command(name, { hidden }).description(description);
+  const command = parent.command(name, { hidden }).aliases(aliases).description(description);
   if (group !== undefined) command.helpGroup(group);
   unfilled.set(command, load);
   return command;

@@ -372,12 +372,14 @@ function addRoleCommands(admin: Command): void {
 }
 
 function addSettings(command: Command, names: readonly SettingName[], formats?: JsonFormats): Command {
-  for (const { flags, help } of names.flatMap((name) => describeFlags(name))) command.option(flags, help);
+  for (const { flags, help } of names.flatMap((name) => describeFlags(name)))
+    command.addOption(new Option(flags, help).helpGroup("Settings:"));
   for (const name of names) {
     const { formerName }: Setting<unknown> = settings[name];
     if (formerName !== undefined) command.addOption(new Option(`${flagOf(formerName)} <value>`).hideHelp());
   }
-  command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
+  const config = new Option("--config <file>", "JSON file of settings (ARBOR_CONFIG)");
+  command.addOption(config.helpGroup("Settings:")).exitOverride();
   return formats === undefined ? command : addJsonOutput(command, formats);
 }
 

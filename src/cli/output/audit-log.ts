@@ -11,7 +11,7 @@ import type { Terminal } from "./terminal.js";
 export const columns: readonly ListColumn[] = [
   createColumn("TIME", "time"),
   createColumn("TYPE", "type", "path"),
-  createColumn("NAME", "actorName"),
+  createColumn("BY", "actorName"),
   { title: "CHANGE", kind: "prose", cell: ({ body }) => formatChange(body) },
   createColumn("FROM", "remoteAddress"),
   createColumn("REQUEST", "requestId", "uid"),

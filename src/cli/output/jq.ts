@@ -7,6 +7,9 @@ import { escapeControls, escapeLines, type TextFilter } from "./terminal.js";
 /** How much JSON an expression gets at once, in characters: jq takes about ten times as much memory. */
 const MAX_LENGTH = 32 * 1024 * 1024;
 
+/** How many members of the JSON an error names. */
+const MAX_NAMES = 10;
+
 /**
  * Creates the filter of an expression.
  *
@@ -36,7 +39,7 @@ export async function createJqFilter(
   const apply = async (json: string): Promise<void> => {
     const { stdout, stderr, exitCode } = run(json, expression);
     if (stdout !== "") await print(stdout.trimEnd().split("\n").map(formatResult).join(""));
-    if (exitCode !== 0) throw buildError(stderr);
+    if (exitCode !== 0) throw buildError(stderr, describeMembers(json));
     if (stderr !== "") process.stderr.write(`${escapeLines(stderr.trimEnd())}\n`);
   };
   let texts: string[] = [];
@@ -68,8 +71,18 @@ function formatResult(json: string): string {
 }
 
 // The first line has the error and its position; the others show the expression.
-function buildError(stderr: string): CommandError {
+function buildError(stderr: string, hint = ""): CommandError {
   const [line = ""] = stderr.split("\n");
   const text = line.replace(/^jq: error(?: \(at [^)]*\))?: /, "").replace(/:$/, "");
-  return invalidFlag("--jq", text === "" ? "has ended with an error" : text);
+  return invalidFlag("--jq", `${text === "" ? "has ended with an error" : text}${hint}`);
+}
+
+/** Says what the JSON has, for an expression that expects something else. */
+function describeMembers(json: string): string {
+  try {
+    const names = Object.keys(JSON.parse(json) as object).slice(0, MAX_NAMES);
+    return names.length === 0 ? "" : `; the JSON is an object with ${names.join(", ")}`;
+  } catch {
+    return "";
+  }
 }

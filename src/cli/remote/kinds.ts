@@ -25,6 +25,8 @@ interface KindRow {
   readonly columns: readonly ListColumn[];
   /** The methods of the service that are none of the verbs. */
   readonly actions?: readonly ActionRow[];
+  /** A note after a creation, in full sentences. */
+  readonly creationNote?: string;
   /** A note before a deletion, in full sentences. */
   readonly deletionNote?: string;
   /** Whether `create` says which others in the group have the name already. */
@@ -268,6 +270,8 @@ const rows = [
       uid,
     ],
     key: [{ created: "email" }, { created: "roleUid", listed: ["roleUid", "role.uid"] }],
+    creationNote:
+      "No mail is sent: give the code to the person, who accepts it with `arbor login --invite-file FILE`. It is shown this once.",
     counts: ({ expirationTime }) => Date.parse(String(expirationTime)) > Date.now(),
   },
   {

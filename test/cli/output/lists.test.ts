@@ -194,7 +194,7 @@ describe("a list on a terminal", () => {
 
   it("leaves out the uids of something else before it cuts times to days, and never the minutes of a log", () => {
     const [header = "", line = ""] = print(lists.get("audit list") ?? [], 80);
-    assert.match(header, /^TIME +TYPE +NAME +CHANGE .*SUBJECT$/);
+    assert.match(header, /^TIME +TYPE +BY +CHANGE .*SUBJECT$/);
     assert.doesNotMatch(header, /ACTOR|REQUEST/);
     assert.match(line, /^2026-11-29T01:42Z {2}…\S+created\.v1 /);
   });

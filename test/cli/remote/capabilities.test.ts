@@ -86,6 +86,7 @@ describe("a capability", () => {
       "auth login --cap",
       "iam roles create --capability",
       "iam roles update --capability",
+      "login --cap",
     ]);
   });
 });

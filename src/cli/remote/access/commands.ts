@@ -33,7 +33,9 @@ export function addFind(finding: Command): void {
 export function addAccess(access: Command): void {
   access.configureHelp({ optionDescription: describeOption });
   const list = addListFlags(access.command("list"), listAccess, ["identity"])
-    .description("list what an identity may do, and where")
+    .description(
+      "list what an identity may do, and where; with --group only by roles that are bound in the group and below it, not above",
+    )
     .argument("[identity]", `${IDENTITY}; the caller unless given`);
   list.action(async (identity, flags) => (await import("./lists.js")).listGrants(identity, fieldFlagsOf(list), flags));
 

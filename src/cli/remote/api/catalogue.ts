@@ -34,7 +34,10 @@ export function findMethod(methods: readonly DescMethod[], name: string): DescMe
   const [method, ...others] = stable;
   if (method === undefined) {
     const suggestion = suggestMethod(methods, name);
-    const hint = suggestion === undefined ? "see `arbor api list`" : `did you mean ${suggestion}?`;
+    const hint =
+      suggestion === undefined
+        ? "see `arbor api list`, or name a capability such as groups.create"
+        : `did you mean ${suggestion}?`;
     throw invalidFlag("method", `there is no method ${name}: ${hint}`);
   }
   if (others.length === 0) return method;

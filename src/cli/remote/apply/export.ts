@@ -93,9 +93,9 @@ function describeLeftOut(actual: ActualState, nowMs: number): string[] {
     ),
     ...count(
       ofPeople.filter((one) => !names.identity(one).includes("@")),
-      "role bindings of people by uid: their addresses are not shown, and another service does not know them",
+      "the uids of role bindings of people whose addresses are not shown: they are in this file, and another service does not know them",
     ),
-    ...count(expired, "identities with static keys that have expired: elsewhere they need a new expirationTime"),
+    ...count(expired, "the expired keys of identities: they are in this file, and elsewhere need a new expirationTime"),
   ];
 }
 
@@ -125,7 +125,7 @@ async function countOthers(call: MethodCall, organization: string): Promise<stri
 function formatHeader({ organization: { name } }: ActualState, notes: readonly string[]): string {
   const lines = [
     `The organisation ${name}, as arbor export has written it; arbor apply -f FILE makes it so again.`,
-    "Paths begin at the organisation. Not in this file:",
+    "Paths begin at the organisation. What is not in this file, or not the same elsewhere:",
     ...["uids and times, which each resource gets anew", ...notes].map((note) => `  - ${note}`),
   ];
   return lines.map((line) => `# ${escapeControls(line)}\n`).join("");

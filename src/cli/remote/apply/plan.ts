@@ -230,11 +230,14 @@ class Planner {
   #prune(matched: ReadonlySet<Actual>): { deletions: Change[]; kept: Kept[] } {
     const kept: Kept[] = [];
     const deleted = new Set<Actual>();
-    if (!this.#options.isPrune) return { deletions: [], kept };
     const listed = new Set(this.#desired.resources.filter(({ kind }) => kind === "group").map(pathOf));
     const absent = this.#actual.resources.filter(
       (one) => this.#desired.sections.has(one.kind) && !matched.has(one) && this.#isListed(one, listed),
     );
+    if (!this.#options.isPrune) {
+      if (absent.length > 0) this.#notes.push(`not in the file, and kept without --prune: ${absent.length}`);
+      return { deletions: [], kept };
+    }
     // What refers to others goes first, and groups from the deepest on.
     const order = [...absent].sort(
       (a, b) =>

@@ -75,7 +75,7 @@ class Writer {
     const { name, uid } = this.#actual.organization;
     const comments = [
       `The organisation ${name}, as arbor export has written it. The organisation itself is not managed here.`,
-      "Not in this file:",
+      "What is not in this file, or not the same elsewhere:",
       ...[...notes, ...this.#notes].map((note) => `  - ${note}`),
     ];
     return [

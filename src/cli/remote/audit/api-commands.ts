@@ -12,7 +12,7 @@ const events: ResourceCommand = {
     {
       name: "get",
       method: AuditService.method.getEvent,
-      description: "print one event by its id, as `audit list --scope UID --json` prints it",
+      description: "print one event by its id, as `audit list --scope UID -o jsonl` prints it",
     },
   ],
 };

@@ -1,6 +1,6 @@
 // The commands of `arbor audit`. All but `jwks` read the database of the host and, with `--scope`, the API.
 import { type Command, Option, type OptionValues } from "commander";
-import { invalidFlag } from "../../errors.js";
+import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { addApiFlag, addFilterFlag, addListOutput, createColumnsOption, FormerFlag } from "../flags.js";
 import { setMethods } from "../methods.js";
 import type { AuditFlags } from "./run.js";
@@ -19,44 +19,55 @@ const orgHelp = "the organisation; all unless set";
 
 /** Adds the commands of `audit`. */
 export function addAuditCommands(audit: Command, onHost: AuditOnHost): void {
-  const list = onHost.addFlags(audit.command("list").description("print the newest rows first"), orgHelp);
+  const list = audit.command("list").description("print the newest rows first");
   const pageSize = new Option("--page-size <rows>", "how many rows at most").default("50");
   addListOutput(list, "name").addOption(pageSize).addOption(new FormerFlag("--limit <rows>", pageSize));
   setMethods(list, "arbor.audit.v1.AuditService/ListEvents");
-  addEventView(addEventListFlags(list, "anywhere")).action(async (flags) => {
+  addEventView(addEventListFlags(list, "anywhere"));
+  onHost.addFlags(list, orgHelp).action(async (flags) => {
     const { org } = flags;
     if (isOverApi(flags, { org }, filterFlags)) return (await import("./run.js")).listEvents(flags);
-    await onHost.list(flags);
+    await runOnHost(() => onHost.list(flags));
   });
-  const tail = onHost.addFlags(audit.command("tail").description("print changes as they happen"), orgHelp);
+  const tail = audit.command("tail").description("print changes as they happen");
   setMethods(addListOutput(tail, "name"), "arbor.audit.v1.AuditService/TailEvents");
-  addEventView(addEventFlags(tail, "anywhere")).action(async (flags) => {
+  addEventView(addEventFlags(tail, "anywhere"));
+  onHost.addFlags(tail, orgHelp).action(async (flags) => {
     const { org } = flags;
     if (isOverApi(flags, { org }, filterFlags)) return (await import("./run.js")).tailEvents(flags);
-    await onHost.tail(flags);
+    await runOnHost(() => onHost.tail(flags));
   });
-  const verify = onHost.addFlags(
-    audit.command("verify").description("verify the hash chain and the signatures of the log"),
-    orgHelp,
-  );
+  const verify = audit.command("verify").description("verify the hash chain and the signatures of the log");
   setMethods(verify, "arbor.audit.v1.AuditService/GetChain", "arbor.audit.v1.AuditService/ListChainEntries");
-  addVerifyFlags(verify).action(async (flags) => {
+  onHost.addFlags(addVerifyFlags(verify), orgHelp).action(async (flags) => {
     const { org } = flags;
     if (isOverApi(flags, { org })) return (await import("./verify.js")).verifyLogOverApi(flags);
-    await onHost.verify(flags);
+    await runOnHost(() => onHost.verify(flags));
   });
   addJwksCommand(audit);
-  const exporting = onHost.addFlags(
-    audit
-      .command("export")
-      .description("print the sealed rows of a log, for others to verify; with --scope its events"),
-    "the organisation",
-  );
-  addEventListFlags(exporting, "over the API").action(async (flags) => {
+  const exporting = audit
+    .command("export")
+    .description("print the sealed rows of a log, for others to verify; with --scope its events");
+  onHost.addFlags(addEventListFlags(exporting, "over the API"), "the organisation").action(async (flags) => {
     const { org } = flags;
     if (isOverApi(flags, { org })) return (await import("./run.js")).exportEvents(flags);
-    await onHost.export(flags, exporting);
+    await runOnHost(() => onHost.export(flags, exporting));
   });
+}
+
+/** Runs a command on the host. Who has a service elsewhere is told how to read its log. */
+async function runOnHost(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.includes("there is no installation")) throw error;
+    const { code = Code.FailedPrecondition } = error as { readonly code?: CommandError["code"] };
+    throw new CommandError(
+      code,
+      `${error.message}\n  to read the log of a service over its API: --scope ORGANISATION`,
+      error,
+    );
+  }
 }
 
 /**

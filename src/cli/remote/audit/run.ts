@@ -81,6 +81,8 @@ async function printEvents(flags: ScopedFlags, orderBy: string, count: number): 
       pageToken = text(response.nextPageToken);
     } while (pageToken !== "" && left > 0);
     await output.write(list.end({}));
+    if (pageToken !== "")
+      process.stderr.write("arbor: there are older events: --page-size N prints more, and so does --until TIME\n");
   });
 }
 

@@ -30,7 +30,7 @@ export function toTemporary(request: Message, expires: string) {
 
 /** Describes how the end of a binding differs from that of `--expires`. */
 export async function compareEnds(call: MethodCall, binding: JsonObject, expires: unknown): Promise<string[]> {
-  const endTime = (await readEndColumn(call))?.cell(binding) ?? "";
+  const endTime = (await readEndColumn(call)).column.cell(binding);
   if (typeof expires === "string") {
     if (endTime === "") return ["it does not end"];
     return Date.parse(endTime) === parseExpiry("--expires", expires) ? [] : [`it ends at ${endTime}`];
@@ -38,12 +38,10 @@ export async function compareEnds(call: MethodCall, binding: JsonObject, expires
   return endTime === "" ? [] : [`it ends at ${endTime}`];
 }
 
-/**
- * Reads the column with the ends of role bindings.
- *
- * @returns undefined where none ends, and where the service does not know of ends
- */
-export async function readEndColumn(call: MethodCall): Promise<ListColumn | undefined> {
+/** Reads the column with the ends of role bindings, and whether any ends. A service that does not know of ends has none. */
+export async function readEndColumn(
+  call: MethodCall,
+): Promise<{ readonly column: ListColumn; readonly isSome: boolean }> {
   const ends = new Map<unknown, string>();
   try {
     const request = create(ListTemporaryBindingsRequestSchema, { pageSize: PAGE_SIZE });
@@ -52,9 +50,8 @@ export async function readEndColumn(call: MethodCall): Promise<ListColumn | unde
       if (ends.size === MAX_ENDS) break;
     }
   } catch {
-    return undefined;
+    ends.clear();
   }
-  return ends.size === 0
-    ? undefined
-    : { title: "ENDS", kind: "time", cell: ({ uid }: JsonObject) => ends.get(uid) ?? "" };
+  const column = { title: "ENDS", kind: "time", cell: ({ uid }: JsonObject) => ends.get(uid) ?? "" } as const;
+  return { column, isSome: ends.size > 0 };
 }

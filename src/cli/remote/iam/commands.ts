@@ -10,6 +10,14 @@ const more: Readonly<Record<string, ResourceRow["loadMore"]>> = {
   "role binding": async () => (await import("./set-binding-end-command.js")).addSetEnd,
 };
 
+/** What people type for some of them. */
+const shortNames: Readonly<Record<string, string>> = {
+  "role binding": "bindings",
+  "identity provider": "providers",
+  "group invite": "invites",
+  "external group role mapping": "mappings",
+};
+
 const terms: ResourceRow = {
   name: "terms",
   singular: "acceptance of terms",
@@ -34,7 +42,8 @@ export const iamResources: readonly ResourceRow[] = [
     .filter(({ command }) => command.startsWith("iam "))
     .map(({ kind }) => {
       const loadMore = more[kind];
-      return kindRow(kind, loadMore && { loadMore });
+      const row = kindRow(kind, loadMore && { loadMore });
+      return { ...row, ...(shortNames[kind] !== undefined && { aliases: [shortNames[kind]] }) };
     }),
   terms,
 ];

@@ -99,11 +99,15 @@ interface Tree {
 }
 
 /** Deletes a group with all that is in it, after a confirmation. */
-export async function deleteTree(text: string, given: OneFlags & { readonly yes?: boolean }): Promise<void> {
+export async function deleteTree(
+  text: string,
+  given: OneFlags & { readonly yes?: boolean; readonly dryRun?: boolean },
+): Promise<void> {
   await withSession(given, async (session) => {
     const tree = await readTree(session, await session.names.find(["group"], text));
     process.stderr.write(formatTree(tree));
     await requireDeletable(session, tree);
+    if (given.dryRun) return;
     if (!given.yes) await confirmName(`Type the name of the group to delete all of this`, tree.name);
     const counts = await deleteAll(session, tree);
     const { output } = session;

@@ -46,9 +46,9 @@ type AddCommand = (parent: Command, resource: ResourceCommand, method: DescMetho
 
 const add: Readonly<Record<Verb, AddCommand>> = {
   list(parent, resource, method) {
-    const command = addFilterFlag(addFieldFlags(parent.command("list"), method, {}), listFilterNames(method))
-      .description(`list ${formatPlural(resource.singular)}`)
-      .addOption(createColumnsOption());
+    const command = addFilterFlag(addFieldFlags(parent.command("list"), method, {}), listFilterNames(method));
+    addGroupFlag(command);
+    command.description(`list ${formatPlural(resource.singular)}`).addOption(createColumnsOption());
     return addCommonFlags(addPageFlags(command)).action(async (given) =>
       (await import("./run.js")).runList(resource, method, fieldFlagsOf(command), given),
     );
@@ -85,7 +85,9 @@ const add: Readonly<Record<Verb, AddCommand>> = {
   update(parent, resource, method) {
     const command = parent
       .command("update <uid>")
-      .description(`change one ${resource.singular}: only the fields of the given flags`);
+      .description(
+        `change one ${resource.singular}: only the fields of the given flags${resource.mayEnd ? "; `set-end` sets when it ends" : ""}`,
+      );
     addFieldFlags(command, method, { resource: findResourceField(resource, method), writing: true, updating: true });
     return addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
       (await import("./run.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
@@ -97,10 +99,13 @@ const add: Readonly<Record<Verb, AddCommand>> = {
       .command("delete <uid>")
       .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
     if (resource.isTree) {
-      command.option("--recursive", "delete all groups below it, and all that is in them, as well; lists it first");
+      command
+        .option("--recursive", "delete all groups below it, and all that is in them, as well; lists it first")
+        .option("--dry-run", "only list what --recursive would delete");
     }
-    return addCommonFlags(addConfirmation(command)).action(async (uid, { recursive = false, ...given }) => {
-      if (recursive) return (await import("./delete-tree.js")).deleteTree(uid, given);
+    const isDeleting = ({ dryRun }: Readonly<Record<string, unknown>>) => dryRun !== true;
+    return addCommonFlags(addConfirmation(command, isDeleting)).action(async (uid, { recursive = false, ...given }) => {
+      if (recursive || given.dryRun) return (await import("./delete-tree.js")).deleteTree(uid, given);
       return (await import("./run.js")).runDelete(resource, method, uid, given);
     });
   },
@@ -148,6 +153,13 @@ function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: Flag
     if (flag.former !== undefined) command.addOption(new FormerFlag(flag.former, flag));
   }
   return command;
+}
+
+/** Adds `--group`, which people expect of every list, as another name of `--children-of`. */
+function addGroupFlag(command: Command): void {
+  const children = command.options.find(({ long }) => long === "--children-of");
+  if (children === undefined || command.options.some(({ long }) => long === "--group")) return;
+  command.addOption(new FormerFlag("--group <uid-or-name>", children));
 }
 
 function addPageFlags(command: Command): Command {

@@ -19,6 +19,8 @@ export interface ResourceCommand {
   readonly createAlias?: string;
   /** The columns of a list; none without one. */
   readonly columns?: readonly ListColumn[];
+  /** A note after a creation, in full sentences. */
+  readonly creationNote?: string;
   /** A note before a deletion, in full sentences. */
   readonly deletionNote?: string;
   /** Whether `create` says which others in the group have the name already. */

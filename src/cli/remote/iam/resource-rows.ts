@@ -7,6 +7,8 @@ import { loadCommands, type ResourceCommand } from "./resource-commands.js";
 export interface ResourceRow {
   /** The name on the command line. */
   readonly name: string;
+  /** What people type for it as well. */
+  readonly aliases?: readonly string[];
   /** The words for one resource, such as `role binding`. */
   readonly singular: string;
   readonly load: () => Promise<Omit<ResourceCommand, "name" | "singular">>;
@@ -41,6 +43,7 @@ export function addResources(parent: Command, rows: readonly ResourceRow[]): voi
   for (const row of rows) {
     addLazyCommand(parent, {
       name: row.name,
+      ...(row.aliases && { aliases: row.aliases }),
       description: `manage ${formatPlural(row.singular)}`,
       load: async () => {
         const [{ addMethods }, resource, addMore] = await Promise.all([

@@ -30,6 +30,8 @@ import { buildRequest, type FlagValues, setArguments } from "./request.js";
 import { type ActionCommand, findResourceField, getRowsField, type ResourceCommand } from "./resource-commands.js";
 import { type ColumnFlags, selectColumns } from "./select-columns.js";
 
+/** How many values of a field of a field the table of one resource has. */
+const MAX_VALUES = 10;
 /** How many others with the name of a new resource are listed. */
 const MAX_NAMESAKES = 20;
 
@@ -49,7 +51,8 @@ export async function runList(
     const added: ListColumn[] = redirectUri ? [{ title: "REDIRECT URI", cell: redirectUri }] : [];
     if (resource.mayEnd && hasColumns(given.output) && given.columns === undefined) {
       const ends = await (await import("./binding-ends.js")).readEndColumn(session.call);
-      if (ends !== undefined) added.push(ends);
+      // The columns of a file for programs are always the same.
+      if (ends.isSome || given.output === "csv") added.push(ends.column);
     }
     const complete =
       resource.singular === "role binding"
@@ -108,9 +111,13 @@ export async function runCreate(
   await withSession(given, async (session) => {
     await session.names.resolve(method, request);
     const createOne = async () => {
-      if (typeof expires !== "string") return printResponse(resource, session, method, request, given);
-      const temporary = (await import("./binding-ends.js")).toTemporary(request, expires);
-      return printResponse(resource, session, temporary.method, temporary.request, given);
+      const called =
+        typeof expires === "string"
+          ? (await import("./binding-ends.js")).toTemporary(request, expires)
+          : { method, request };
+      await printResponse(resource, session, called.method, called.request, given);
+      if (resource.creationNote !== undefined && isTable(given.output))
+        process.stderr.write(`arbor: ${resource.creationNote}\n`);
     };
     if (ifAbsent !== true) return createWarning(session, resource, { method, request, created: field }, createOne);
     const { createIfAbsent } = await import("./if-absent.js");
@@ -371,6 +378,9 @@ function buildFieldRows(field: DescField, value: JsonValue, path: string): Detai
     return buildMessageRows(message, value, `${path}.`);
   }
   if (field.fieldKind === "list" && Array.isArray(value)) {
+    // The capabilities of the role of an invite are a page of their own.
+    if (field.enum !== undefined && path.includes(".") && value.length > MAX_VALUES)
+      return [[path, `${value.length} values`]];
     return value.map((element): DetailRow => [path, formatElement(field, element)]);
   }
   if (field.fieldKind === "map" && isJsonObject(value)) {

@@ -160,10 +160,14 @@ async function findAll(lookup: Lookup, kind: UidKind, text: string): Promise<rea
   return uids;
 }
 
-/** Finds groups by a path that begins with an organisation of the caller, or with a group to which it is bound. */
+/**
+ * Finds groups by a path that begins with an organisation of the caller, or with a group to which it is bound; where there is
+ * none of that name, with any group.
+ */
 async function findGroups(lookup: Lookup, path: string): Promise<string[]> {
-  const [first, ...rest] = path.split("/");
+  const [first = "", ...rest] = path.split("/");
   let uids = [...lookup.reach.groups].filter(([, name]) => name === first).map(([uid]) => uid);
+  if (uids.length === 0) uids = await findNamed(lookup, GroupsService.method.listGroups, first);
   for (const name of rest) {
     const below: string[] = [];
     for (const uid of uids) below.push(...(await findNamed(lookup, GroupsService.method.listGroups, name, uid)));

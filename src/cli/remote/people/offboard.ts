@@ -120,6 +120,11 @@ export async function offboard(person: string, flags: OffboardFlags): Promise<vo
       ...(dryRun ? [] : listReturned(holdings)),
       ...(await listRemaining(session, subject, holdings, dryRun ? undefined : revoked)),
     ];
+    // A misspelt address must not look like somebody who has nothing.
+    if (subject.uid === "" && done.invites.length === 0 && !remains.some(({ kind }) => kind === "SCIM user")) {
+      const rule = "nobody whose role, invite or directory entry you may list has the address";
+      throw new CommandError(Code.NotFound, `${rule} ${subject.email} in ${subject.groupName}, so nothing was taken`);
+    }
     const result: Result = { subject, ...done, ...revoked, dryRun, remains };
     await print(session, result, flags);
   });
@@ -410,13 +415,15 @@ async function listRemaining(
   if (revoked?.denied !== undefined) {
     const what = "tokens and sessions of people who sign in through the organisation go on, without these rights";
     add("sessions", what, uid, `ask somebody with ${revoked.denied} for \`arbor iam identities revoke-tokens\``);
-  } else if (uid !== "" && revoked !== undefined && revoked.provider === undefined) {
+  } else if (uid !== "" && (revoked === undefined ? here.length === 0 : revoked.provider === undefined)) {
     const what =
-      "the person signs in through no identity provider that lies here, so tokens and sessions go on, without these rights";
-    add("sessions", what, uid, "the person ends them, or the operator with `arbor admin identities revoke UID`");
+      "the login provider of the person is none of this organisation, so tokens and sessions go on, without these rights";
+    const remedy =
+      "the person with `arbor auth sessions revoke`, or the operator with `arbor admin identities revoke UID`";
+    add("sessions", what, uid, remedy);
   }
   if (uid !== "") {
-    add("registry tokens", "those that docker got before are valid for up to 5 minutes", "", "wait");
+    add("registry tokens", "tokens that docker has already are valid for up to 5 minutes", "", "wait");
   }
   return remains;
 }

@@ -350,7 +350,7 @@ describe("arbor export", () => {
         "#   - uids and times, which each resource gets anew",
         "#   - pull tokens (1): their passwords are shown once",
         "#   - role bindings of people by address (1): elsewhere, those are found who have joined an organisation of yours there",
-        "#   - role bindings of people by uid (1): their addresses are not shown, and another service does not know them",
+        "#   - the uids of role bindings of people whose addresses are not shown (1): they are in this file, and another service does not know them",
         "#   - invites (1): their codes are shown once",
       ],
     );

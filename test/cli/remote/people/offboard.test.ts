@@ -153,7 +153,7 @@ describe("members offboard", () => {
     // The role in the group above still counts.
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${group}`, { bearer: person.token })).status, 200);
     assert.match(stdout, /role binding +viewer in .*it counts here as well/);
-    assert.match(stdout, /sessions +the person signs in through no identity provider that lies here/);
+    assert.match(stdout, /sessions +the login provider of the person is none of this organisation/);
   });
 
   it("takes nothing from the last owner, a workload, or the caller, nor without the right", async () => {
