@@ -35,9 +35,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   help: [["Read what a command takes", "arbor help iam groups create"]],
   completion: [["Complete commands and names in this shell", "source <(arbor completion bash)"]],
 
-  "members list": [
-    ["See who can do something in a group, and as what", "arbor members list --group acme.example/platform"],
-  ],
+  "members list": [["See who can do something in a group, and as what", "arbor members list acme.example/platform"]],
   "members offboard": [
     ["See what somebody who leaves has, and what would remain", "arbor members offboard bob@acme.example --dry-run"],
     ["Take it from them", "arbor members offboard bob@acme.example"],

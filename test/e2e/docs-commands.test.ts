@@ -23,6 +23,8 @@ const setups: Readonly<Record<string, string>> = {
       --issuer https://token.actions.githubusercontent.com \\
       --subject repo:octocat@583231/my-repo@456789:ref:refs/heads/main
     arbor iam role-bindings create --parent acme.example/platform --identity ci --role registry.pull`,
+  "docs/offboarding.md":
+    "arbor iam group-invites create --parent acme.example --role viewer --email bob@acme.example --ttl 7d",
   "docs/token-leaked.md": `arbor iam groups create --parent acme.example --name platform
     arbor iam identities create --parent acme.example/platform --name ci \\
       --issuer https://token.actions.githubusercontent.com --subject repo:octocat@583231/my-repo@456789:ref:refs/heads/main`,

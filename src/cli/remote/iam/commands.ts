@@ -43,7 +43,12 @@ export const iamResources: readonly ResourceRow[] = [
     .map(({ kind }) => {
       const loadMore = more[kind];
       const row = kindRow(kind, loadMore && { loadMore });
-      return { ...row, ...(shortNames[kind] !== undefined && { aliases: [shortNames[kind]] }) };
+      const about = kind === "identity" && "manage identities: workloads such as CI jobs, and people";
+      return {
+        ...row,
+        ...(about && { about }),
+        ...(shortNames[kind] !== undefined && { aliases: [shortNames[kind]] }),
+      };
     }),
   terms,
 ];

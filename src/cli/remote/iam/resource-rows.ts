@@ -7,6 +7,8 @@ import { loadCommands, type ResourceCommand } from "./resource-commands.js";
 export interface ResourceRow {
   /** The name on the command line. */
   readonly name: string;
+  /** What the list of commands says of it, where the words for one do not say enough. */
+  readonly about?: string;
   /** What people type for it as well. */
   readonly aliases?: readonly string[];
   /** The words for one resource, such as `role binding`. */
@@ -44,7 +46,7 @@ export function addResources(parent: Command, rows: readonly ResourceRow[]): voi
     addLazyCommand(parent, {
       name: row.name,
       ...(row.aliases && { aliases: row.aliases }),
-      description: `manage ${formatPlural(row.singular)}`,
+      description: row.about ?? `manage ${formatPlural(row.singular)}`,
       load: async () => {
         const [{ addMethods }, resource, addMore] = await Promise.all([
           import("./methods.js"),

@@ -25,8 +25,9 @@ export function addMembers(members: Command): void {
   );
   addCommonFlags(list.addOption(createColumnsOption()))
     .description("list the people and workloads of a group, with their roles, also those from groups above it")
-    .requiredOption("--group <uid-or-name>", "the group, such as acme.example/platform")
-    .action(async (flags) => (await import("./members.js")).listMembers(flags));
+    .argument("[group]", "the group, such as acme.example/platform")
+    .option("--group <uid-or-name>", "the same as the argument")
+    .action(async (group, flags) => (await import("./members.js")).listMembers({ group, ...flags }));
   const offboard = setMethods(
     members.command("offboard"),
     `${IAM}.RoleBindingsService/DeleteRoleBinding`,

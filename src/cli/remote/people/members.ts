@@ -14,6 +14,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { ANONYMOUS_UID, hostOwnerUid } from "../../../kernel/ids.js";
 import { lineageOf, parentOf, rootOf } from "../../../kernel/uidp.js";
+import { invalidFlag } from "../../errors.js";
 import { createListFormatter, type ListColumn } from "../../output/format.js";
 import type { CommonFlags } from "../flags.js";
 import { createColumn } from "../iam/columns.js";
@@ -26,7 +27,7 @@ const PAGE_SIZE = 200;
 
 /** The flags of `arbor members list`. */
 export interface MembersFlags extends CommonFlags, ColumnFlags {
-  readonly group: string;
+  readonly group?: string;
 }
 
 /** A role of a member, and the group in which it is bound. */
@@ -70,6 +71,7 @@ function formatRole({ name, inherited, groupName, groupUid }: MemberRole): strin
 
 /** `arbor members list`: people first, then workloads, by name. */
 export async function listMembers({ group: named, ...flags }: MembersFlags): Promise<void> {
+  if (named === undefined) throw invalidFlag("group", "is required, such as acme.example/platform");
   const shown = selectColumns(undefined, columns, flags);
   await withSession(flags, async ({ call, output }) => {
     const list = createListFormatter(flags.output, "members", shown, output.terminal);

@@ -422,6 +422,10 @@ async function listRemaining(
       "the person with `arbor auth sessions revoke`, or the operator with `arbor admin identities revoke UID`";
     add("sessions", what, uid, remedy);
   }
+  if (bindings.length > 0) {
+    const what = "a file of `arbor export` from before has the person, and `arbor apply` gives the roles again";
+    add("files", what, "", "export again, or delete the person in the file");
+  }
   if (uid !== "") {
     add("registry tokens", "tokens that docker has already are valid for up to 5 minutes", "", "wait");
   }
