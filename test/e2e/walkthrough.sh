@@ -122,7 +122,7 @@ expect 'create without a name' 400 "{\"code\":3,\"message\":\"Invalid argument: 
 {\"@type\":\"$rpc.BadRequest\",\"fieldViolations\":[{\"field\":\"name\",\"description\":\"$rule: name is required\"}]}]}"
 rule='cannot delete group with child groups'
 call DELETE "$groups/$walk"
-expect 'delete what is not empty' 400 "{\"code\":9,\"message\":\"Precondition failed: $rule\",\"details\":[$(info FAILED_PRECONDITION ',"metadata":{"groups":"1"}'),\
+expect 'delete what is not empty' 400 "{\"code\":9,\"message\":\"Precondition failed: $rule\",\"details\":[$(info FAILED_PRECONDITION ',"metadata":{"groups":"2"}'),\
 {\"@type\":\"$rpc.PreconditionFailure\",\"violations\":[{\"type\":\"RESOURCE_NOT_EMPTY\",\"description\":\"$rule\"}]}]}"
 
 for uid in "$deep" "$beta" "$alpha" "$walk"; do

@@ -29,8 +29,11 @@ describe("arbor audit over the API", () => {
 
   it("lists the newest events first, as a table or as JSON lines", async () => {
     const table = await audit("list", "--scope", world.root, "--page-size", "3", ...window());
-    assert.deepEqual([table.code, table.stderr], [0, ""]);
-    assert.match(table.stdout, /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM +CHANGE\n/);
+    const more = "arbor: there are older events: --page-size N prints more, and so does --until TIME\n";
+    assert.deepEqual([table.code, table.stderr], [0, more]);
+    assert.match(table.stdout, /^TIME +TYPE +BY +CHANGE +FROM +REQUEST +ACTOR +SUBJECT\n/);
+    const all = await audit("list", "--scope", world.root, "--page-size", "1000", ...window());
+    assert.deepEqual([all.code, all.stderr], [0, ""]);
     assert.deepEqual(requestsIn(table.stdout), ["cli-4", "cli-3", "cli-2"]);
     // Sealing changes what is printed of an event, so it has to be behind it.
     const event = await waitUntil(async () => {
@@ -58,7 +61,7 @@ describe("arbor audit over the API", () => {
   });
 
   it("takes the name that --page-size had, without showing it", async () => {
-    const old = await audit("list", "--scope", world.root, "--limit", "2", ...window());
+    const old = await audit("list", "--scope", world.root, "--limit", "2", "-o", "jsonl", ...window());
     assert.deepEqual([old.code, old.stderr], [0, ""]);
     assert.deepEqual(requestsIn(old.stdout), ["cli-4", "cli-3"]);
     const help = await host.run(["audit", "list", "--help"], {});

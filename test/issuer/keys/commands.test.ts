@@ -57,13 +57,13 @@ async function statusFor(token: string): Promise<number> {
 describe("arbor admin keys", () => {
   it("list shows where every key stands, the newest first", async () => {
     const table = (await must("list")).trimEnd().split("\n");
-    assert.match(table[0] ?? "", /^KID +PURPOSE +STATE +CREATED +NEXT$/);
+    assert.match(table[0] ?? "", /^PURPOSE +STATE +CREATED +NEXT +KID$/);
     // One of each purpose, and that of the registry which comes next.
     assert.equal(table.length, 6);
     for (const line of table.slice(1)) {
       assert.match(
         line,
-        /^[\w:-]{16,60} +(?:(?:api-token|page-token|audit|registry) +active|registry +pending) +\d{4}-\S+Z +(-|\d{4}-\S+Z)$/,
+        /^(?:(?:api-token|page-token|audit|registry) +active|registry +pending) +\d{4}-\S+Z +(-|\d{4}-\S+Z) +[\w:-]{16,60}$/,
       );
     }
     const [key, ...others] = await listKeys("api-token");

@@ -4,7 +4,7 @@ import { AuditService, ListEventsRequestSchema, TailEventsRequestSchema } from "
 import { timestampOf } from "../../../kernel/time.js";
 import { invalidFlag } from "../../errors.js";
 import { createEventFormatter } from "../../output/audit-log.js";
-import { type Format, parseTimeRange } from "../flags.js";
+import { type Format, isTable, parseTimeRange } from "../flags.js";
 import { type Session, withSession } from "../session.js";
 
 export interface AuditFlags {
@@ -81,7 +81,7 @@ async function printEvents(flags: ScopedFlags, orderBy: string, count: number): 
       pageToken = text(response.nextPageToken);
     } while (pageToken !== "" && left > 0);
     await output.write(list.end({}));
-    if (pageToken !== "")
+    if (pageToken !== "" && isTable(flags.output))
       process.stderr.write("arbor: there are older events: --page-size N prints more, and so does --until TIME\n");
   });
 }
