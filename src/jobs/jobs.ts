@@ -14,7 +14,7 @@ import {
 } from "./lease.js";
 import { computeBackoffMs, createSchedule, type Pauses, waitAtMost } from "./schedule.js";
 
-/** Work that one node repeats for all nodes. */
+/** Work that one node repeats for all nodes: a plain object, which others copy to change its run. */
 export interface Job extends Pauses {
   /** Unique; the key of the job in the database and its name in `arbor admin jobs list`. */
   readonly name: string;
