@@ -175,8 +175,10 @@ export class SubscriptionQueue {
     for (const item of this.#items.values()) {
       const isFirst = !subjects.has(item.subjectUid);
       subjects.add(item.subjectUid);
+      // By an earlier event of its resource, or of a batch with its resource.
       const isBlocked = !isFirst || (item.row === undefined && read.some((earlier) => areRelated(earlier, item)));
       if (item.row === undefined) read.push(item);
+      // The time is null while the subscription is suspended.
       const isDue = item.row === undefined || (item.row.nextTimeMs ?? Number.POSITIVE_INFINITY) <= nowMs;
       if (isBlocked || item.isInFlight || !isDue) continue;
       if (!isProbe) return item;
