@@ -1,5 +1,15 @@
 // Appends the rows of the audit log to their chains, after the transactions that write them
 // (docs/adr/0006-audit-chain.md).
+//
+//                     a run begins
+//   A process:  standby ────────> sealing
+//                     <──────────
+//                     another process seals
+//
+//                     its end does not verify, or its next row has an unknown version
+//   A chain:  continued ────────> stopped
+//                     <──────────
+//                     found right again, which is checked every 10 s
 import type { Job, JobRun } from "../jobs/jobs.js";
 import type { Clock } from "../kernel/time.js";
 import type { Store } from "../store/store.js";
@@ -64,83 +74,128 @@ interface UnsealedRows {
 
 /** Creates the job that seals the log while the service runs. */
 export function createSealer(deps: SealerDeps): Job {
-  const { store, keys, clock, onProblem, onStopped, batchRows = BATCH_ROWS } = deps;
-  const monotonic = deps.monotonic ?? (() => performance.now());
-  const watermark = createWatermark(store.lateCommitMs);
-  const continuation = new ChainContinuation({ store, keys, monotonic });
-  const reported = new Map<string, string>();
-  let isSealing = false;
-  let highestId = 0;
-  /** All rows up to this id are sealed, except those of chains that are not continued. */
-  let floor = 0;
-  /** The lowest row id of chains that are not continued, and when to check them again. */
-  let brokenChainId = Number.POSITIVE_INFINITY;
-  let retryMs = 0;
-  let hasSubscriptions = false;
-  let subscriptionsMs = Number.NEGATIVE_INFINITY;
-  let verifiedMs = Number.NEGATIVE_INFINITY;
+  const sealer = new Sealer(deps);
+  return {
+    name: "audit-sealer",
+    problem: "the audit log could not be sealed",
+    intervalMs: INTERVAL_MS,
+    maxBackoffMs: MAX_BACKOFF_MS,
+    runsAtStop: true,
+    nextPauseMs: () => sealer.nextPauseMs(),
+    hasWork: () => sealer.hasWork(),
+    onOtherLeader: () => sealer.onOtherLeader(),
+    run: (jobRun) => sealer.run(jobRun),
+  };
+}
 
-  // The reads that follow see every row up to the result; those of the last run may not have.
-  function observeSettled(nowMs: number): number {
-    watermark.observe(highestId, nowMs);
-    return watermark.at(nowMs);
+class Sealer {
+  readonly #deps: SealerDeps;
+  readonly #monotonic: () => number;
+  readonly #batchRows: number;
+  readonly #watermark: Watermark;
+  readonly #continuation: ChainContinuation;
+  #state: "standby" | "sealing" = "standby";
+  #highestId = 0;
+  /** All rows up to this id are sealed, except those of stopped chains. */
+  #sealedId = 0;
+  /** Why each stopped chain is not continued. */
+  readonly #stopped = new Map<string, string>();
+  /** The lowest row id of stopped chains, and when to check them again. */
+  #stoppedId = Number.POSITIVE_INFINITY;
+  #retryMs = 0;
+  #hasSubscriptions = false;
+  #subscriptionsReadMs = Number.NEGATIVE_INFINITY;
+  #verifiedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: SealerDeps) {
+    const { store, keys, monotonic = () => performance.now(), batchRows = BATCH_ROWS } = deps;
+    this.#deps = deps;
+    this.#monotonic = monotonic;
+    this.#batchRows = batchRows;
+    this.#watermark = createWatermark(store.lateCommitMs);
+    this.#continuation = new ChainContinuation({ store, keys, monotonic });
   }
 
-  function firstIdToCheck(nowMs: number): number {
-    return nowMs >= retryMs ? Math.min(floor, brokenChainId - 1) : floor;
+  nextPauseMs(): number | undefined {
+    return this.#hasSubscriptions ? EVENTS_INTERVAL_MS : undefined;
   }
 
-  async function hasWork(): Promise<boolean> {
-    const nowMs = monotonic();
-    const settled = observeSettled(nowMs);
-    const [oldest] = await store.read(async (tx) => {
-      if (nowMs - subscriptionsMs >= EVENTS_CHECK_MS) {
-        hasSubscriptions = await tx.eventPositions.hasActive();
-        subscriptionsMs = nowMs;
+  onOtherLeader(): void {
+    this.#state = "standby";
+    this.#countStopped();
+  }
+
+  async hasWork(): Promise<boolean> {
+    const nowMs = this.#monotonic();
+    const settled = this.#observeSettled(nowMs);
+    const [oldest] = await this.#deps.store.read(async (tx) => {
+      if (nowMs - this.#subscriptionsReadMs >= EVENTS_CHECK_MS) {
+        this.#hasSubscriptions = await tx.eventPositions.hasActive();
+        this.#subscriptionsReadMs = nowMs;
       }
       const { settledId } = (await tx.auditChain.findSealer()) ?? NO_SEALER;
-      return tx.auditChain.listUnsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
+      return tx.auditChain.listUnsealed(Math.max(this.#lastIdToSkip(nowMs), settledId), 1);
     });
-    if (oldest === undefined) floor = Math.max(floor, settled);
-    return oldest !== undefined || isVerificationDue(nowMs) || (reported.size > 0 && nowMs >= retryMs);
+    if (oldest === undefined) this.#sealedId = Math.max(this.#sealedId, settled);
+    if (oldest !== undefined || this.#isVerificationDue(nowMs)) return true;
+    return this.#stopped.size > 0 && nowMs >= this.#retryMs;
   }
 
-  async function sealUnsealed(run: JobRun): Promise<number> {
-    const beganMs = monotonic();
-    const settled = observeSettled(beganMs);
-    let afterId = firstIdToCheck(beganMs);
-    if (beganMs >= retryMs) {
-      brokenChainId = Number.POSITIVE_INFINITY;
-      retryMs = beganMs + RETRY_MS;
-      await retryStopped();
+  async run(jobRun: JobRun): Promise<number> {
+    this.#state = "sealing";
+    this.#countStopped();
+    const sealed = await this.#sealUnsealed(jobRun);
+    await this.#verifyOlder(jobRun.signal);
+    return sealed;
+  }
+
+  // The reads that follow see every row up to the result; those of the last run may not have.
+  #observeSettled(nowMs: number): number {
+    this.#watermark.observe(this.#highestId, nowMs);
+    return this.#watermark.at(nowMs);
+  }
+
+  #lastIdToSkip(nowMs: number): number {
+    return nowMs >= this.#retryMs ? Math.min(this.#sealedId, this.#stoppedId - 1) : this.#sealedId;
+  }
+
+  async #sealUnsealed(jobRun: JobRun): Promise<number> {
+    const { store } = this.#deps;
+    const startMs = this.#monotonic();
+    const settled = this.#observeSettled(startMs);
+    let afterId = this.#lastIdToSkip(startMs);
+    if (startMs >= this.#retryMs) {
+      this.#stoppedId = Number.POSITIVE_INFINITY;
+      this.#retryMs = startMs + RETRY_MS;
+      await this.#retryStopped();
     }
     for (let sealed = 0; ; ) {
-      const found = await store.read((tx) => readUnsealed(tx, afterId));
-      const more = found.rows.length === batchRows;
+      const found = await store.read((tx) => this.#readUnsealed(tx, afterId));
+      const more = found.rows.length === this.#batchRows;
       const last = found.rows.at(-1);
       if (last !== undefined) {
-        highestId = Math.max(highestId, last.id);
-        watermark.observe(highestId, monotonic());
+        this.#highestId = Math.max(this.#highestId, last.id);
+        this.#watermark.observe(this.#highestId, this.#monotonic());
         const reached = store.lateCommitMs === 0 ? last.id : settled;
-        const count = await seal(run, found, more ? Math.min(reached, last.id) : reached);
+        const count = await this.#seal(jobRun, found, more ? Math.min(reached, last.id) : reached);
         if (count === undefined) return sealed;
         sealed += count;
         afterId = last.id;
       }
       if (!more) {
-        floor = Math.max(floor, settled);
+        this.#sealedId = Math.max(this.#sealedId, settled);
         return sealed;
       }
       // Rows may be written faster than they are sealed, and a run must end.
-      if (monotonic() - beganMs > MAX_RUN_MS || run.signal.aborted) return sealed;
+      if (this.#monotonic() - startMs > MAX_RUN_MS || jobRun.signal.aborted) return sealed;
     }
   }
 
   // Read-only: on PostgreSQL, a transaction that reads where others append and also writes causes serialization
   // failures in those others.
-  async function readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows> {
+  async #readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows> {
     const sealer = (await tx.auditChain.findSealer()) ?? NO_SEALER;
-    const rows = await tx.auditChain.listUnsealed(Math.max(afterId, sealer.settledId), batchRows);
+    const rows = await tx.auditChain.listUnsealed(Math.max(afterId, sealer.settledId), this.#batchRows);
     const ends = new Map<string, StoredChainEnd>();
     for (const { rootUid } of rows) {
       if (!ends.has(rootUid)) ends.set(rootUid, await readEnd(tx, rootUid));
@@ -148,115 +203,96 @@ export function createSealer(deps: SealerDeps): Job {
     return { sealer, rows, ends };
   }
 
-  async function readEnd({ auditChain }: Tx, rootUid: string): Promise<StoredChainEnd> {
-    return { head: await auditChain.findHead(rootUid), lastSeq: await auditChain.lastSeq(rootUid) };
-  }
-
   // Returns the number of sealed rows; undefined when another node sealed them first.
-  async function seal(
-    run: JobRun,
-    { sealer, rows, ends }: UnsealedRows,
-    reachedId: number,
-  ): Promise<number | undefined> {
+  async #seal(jobRun: JobRun, { sealer, rows, ends }: UnsealedRows, reachedId: number): Promise<number | undefined> {
+    const { keys, clock } = this.#deps;
     const unknown = new Set(rows.filter((row) => !isKnownVersion(row)).map(({ rootUid }) => rootUid));
-    const trusted = await verifyChainEnds(ends, unknown);
+    const trusted = await this.#verifyChainEnds(ends, unknown);
     const accepted = rows.filter(({ rootUid }) => trusted.has(rootUid));
     const refused = rows.find(({ rootUid }) => !trusted.has(rootUid));
-    if (refused !== undefined) brokenChainId = Math.min(brokenChainId, refused.id);
+    if (refused !== undefined) this.#stoppedId = Math.min(this.#stoppedId, refused.id);
     if (accepted.length === 0) return 0;
-    const settledId = Math.max(sealer.settledId, Math.min(reachedId, brokenChainId - 1));
+    const settledId = Math.max(sealer.settledId, Math.min(reachedId, this.#stoppedId - 1));
     // Signed before the transaction, which may await nothing but its own statements.
     const batch = await buildBatch(accepted, trusted, keys.getAuditSigningKey(), clock());
-    if (!(await run.write((tx) => commit(tx, batch, { settledId, passes: sealer.passes })))) return undefined;
-    for (const head of batch.heads) continuation.remember(head);
+    if (!(await jobRun.write((tx) => appendBatch(tx, batch, { settledId, passes: sealer.passes })))) return undefined;
+    for (const head of batch.heads) this.#continuation.remember(head);
     return accepted.length;
   }
 
   // A changed chain is not continued: a new signature would cover the change. Neither is one with a row of a newer
   // version, which that version of Arbor will seal: a hash without its new members would not be that of the row.
-  async function verifyChainEnds(
+  async #verifyChainEnds(
     ends: ReadonlyMap<string, StoredChainEnd>,
     unknown: ReadonlySet<string>,
   ): Promise<ReadonlyMap<string, Link>> {
     const trusted = new Map<string, Link>();
     for (const [rootUid, { head, lastSeq }] of ends) {
-      const failure = unknown.has(rootUid) ? unknownVersion : await continuation.findFailure(rootUid, head, lastSeq);
+      const failure = unknown.has(rootUid)
+        ? unknownVersion
+        : await this.#continuation.findFailure(rootUid, head, lastSeq);
       if (failure === undefined) {
         trusted.set(rootUid, head ?? CHAIN_START);
-        reported.delete(rootUid);
-        countStopped();
+        this.#stopped.delete(rootUid);
+        this.#countStopped();
       } else {
-        report(rootUid, failure);
+        this.#stopChain(rootUid, failure);
       }
     }
     return trusted;
   }
 
   // A chain that was put right may have no row to seal, or another process may have sealed it meanwhile.
-  async function retryStopped(): Promise<void> {
-    for (const [rootUid, failure] of reported) {
-      const { head, lastSeq, unsealed } = await store.read(async (tx) => {
+  async #retryStopped(): Promise<void> {
+    for (const [rootUid, failure] of this.#stopped) {
+      const { head, lastSeq, unsealed } = await this.#deps.store.read(async (tx) => {
         return { ...(await readEnd(tx, rootUid)), unsealed: await tx.auditChain.readUnsealedTail(rootUid) };
       });
       if (failure === unknownVersion && unsealed.rows > 0) continue;
-      if ((await continuation.findFailure(rootUid, head, lastSeq)) === undefined) reported.delete(rootUid);
+      if ((await this.#continuation.findFailure(rootUid, head, lastSeq)) === undefined) this.#stopped.delete(rootUid);
     }
-    countStopped();
+    this.#countStopped();
   }
 
-  function countStopped(): void {
-    onStopped?.(isSealing ? reported.size : 0);
+  #countStopped(): void {
+    this.#deps.onStopped?.(this.#state === "sealing" ? this.#stopped.size : 0);
   }
 
-  function report(rootUid: string, failure: string): void {
-    if (reported.get(rootUid) === failure) return;
-    reported.set(rootUid, failure);
-    countStopped();
-    onProblem(`the audit log of ${formatLogName(rootUid)} is sealed no further: ${failure}; run arbor audit verify`);
+  #stopChain(rootUid: string, failure: string): void {
+    if (this.#stopped.get(rootUid) === failure) return;
+    this.#stopped.set(rootUid, failure);
+    this.#countStopped();
+    const log = formatLogName(rootUid);
+    this.#deps.onProblem(`the audit log of ${log} is sealed no further: ${failure}; run arbor audit verify`);
   }
 
   // After what is new is sealed, because events wait for that.
-  async function verifyOlder(signal: AbortSignal): Promise<void> {
-    const nowMs = monotonic();
-    if (!isVerificationDue(nowMs) || signal.aborted) return;
-    verifiedMs = nowMs;
-    for (const [rootUid, failure] of await continuation.verifyMore(nowMs + VERIFY_MS)) report(rootUid, failure);
+  async #verifyOlder(signal: AbortSignal): Promise<void> {
+    const nowMs = this.#monotonic();
+    if (!this.#isVerificationDue(nowMs) || signal.aborted) return;
+    this.#verifiedMs = nowMs;
+    for (const [rootUid, failure] of await this.#continuation.verifyMore(nowMs + VERIFY_MS)) {
+      this.#stopChain(rootUid, failure);
+    }
   }
 
-  function isVerificationDue(nowMs: number): boolean {
-    return continuation.hasMore && nowMs - verifiedMs >= INTERVAL_MS;
+  #isVerificationDue(nowMs: number): boolean {
+    return this.#continuation.hasMore && nowMs - this.#verifiedMs >= INTERVAL_MS;
   }
+}
 
-  // Returns false when another node sealed since the batch was read.
-  async function commit(tx: Tx, { entries, heads }: Batch, next: SealerRow): Promise<boolean> {
-    const current = (await tx.auditChain.findSealer()) ?? NO_SEALER;
-    if (current.passes !== next.passes) return false;
-    await tx.auditChain.putSealer({ ...next, passes: next.passes + 1 });
-    await tx.auditChain.append(entries);
-    for (const head of heads) await tx.auditChain.putHead(head);
-    return true;
-  }
+async function readEnd({ auditChain }: Tx, rootUid: string): Promise<StoredChainEnd> {
+  return { head: await auditChain.findHead(rootUid), lastSeq: await auditChain.lastSeq(rootUid) };
+}
 
-  return {
-    name: "audit-sealer",
-    problem: "the audit log could not be sealed",
-    intervalMs: INTERVAL_MS,
-    maxBackoffMs: MAX_BACKOFF_MS,
-    runsAtStop: true,
-    nextPauseMs: () => (hasSubscriptions ? EVENTS_INTERVAL_MS : undefined),
-    hasWork,
-    onOtherLeader() {
-      isSealing = false;
-      countStopped();
-    },
-    async run(run) {
-      isSealing = true;
-      countStopped();
-      const sealed = await sealUnsealed(run);
-      await verifyOlder(run.signal);
-      return sealed;
-    },
-  };
+/** Writes a batch; returns false when another node sealed since it was read. */
+async function appendBatch(tx: Tx, { entries, heads }: Batch, next: SealerRow): Promise<boolean> {
+  const current = (await tx.auditChain.findSealer()) ?? NO_SEALER;
+  if (current.passes !== next.passes) return false;
+  await tx.auditChain.putSealer({ ...next, passes: next.passes + 1 });
+  await tx.auditChain.append(entries);
+  for (const head of heads) await tx.auditChain.putHead(head);
+  return true;
 }
 
 /** The watermark of the audit log: the id up to which no more rows can be committed. */

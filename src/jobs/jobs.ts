@@ -12,9 +12,9 @@ import {
   releaseLease,
   takeLease,
 } from "./lease.js";
-import { computeBackoffMs, createSchedule, type Pauses, waitAtMost } from "./schedule.js";
+import { computeBackoffMs, createSchedule, type Pauses, type Schedule, waitAtMost } from "./schedule.js";
 
-/** Work that one node repeats for all nodes. */
+/** Work that one node repeats for all nodes: a plain object, which others copy to change its run. */
 export interface Job extends Pauses {
   /** Unique; the key of the job in the database and its name in `arbor admin jobs list`. */
   readonly name: string;
@@ -76,11 +76,11 @@ const MAX_ERROR_LENGTH = 500;
 
 /** Creates the runner of jobs, which runs nothing before it is started. */
 export function createJobs(deps: JobsDeps) {
-  const runners: ReturnType<typeof createRunner>[] = [];
+  const runners: JobRunner[] = [];
   return {
     /** Adds a job. Jobs stop in the reverse order. */
     add(job: Job): void {
-      runners.push(createRunner(deps, job));
+      runners.push(new JobRunner(deps, job));
     },
     /** Starts: each job runs now if it is due, then at its interval. */
     start(): void {
@@ -111,36 +111,89 @@ interface Outcome {
   readonly isFailing?: boolean;
 }
 
-function createRunner(deps: JobsDeps, job: Job) {
-  const { store, holder, onProblem, leaseMs = LEASE_MS, random = Math.random } = deps;
-  const leaseDeps = { store, name: job.name, holder, leaseMs };
-  let running: Promise<Outcome> | undefined;
-  let current: AbortController | undefined;
-  let wasLeader = false;
-  let isStopping = false;
-  let isReported = false;
-  const schedule = createSchedule({
-    ...job,
-    random,
-    async run() {
-      const { pauseMs = job.nextPauseMs?.(), isFailing = false } = await attempt(false);
-      isReported &&= isFailing;
-      return pauseMs;
-    },
-    onFailure(error) {
-      if (!isReported) onProblem(`${job.problem} and will be tried again`, error);
-      isReported = true;
-    },
-  });
+/**
+ * Runs one job on this node:
+ *
+ *             it is due and has work, and this node gets the lease
+ *   waiting ──────────────────────────────────────────────────────> running
+ *      │    <──────────────────────────────────────────────────────    │
+ *      │ stop                                                          │ stop: its signal is aborted
+ *      └────────────────────────> stopping <───────────────────────────┘
+ *                                 runs jobs with `runsAtStop` once more, and releases the lease
+ */
+class JobRunner {
+  readonly #deps: JobsDeps;
+  readonly #job: Job;
+  readonly #leaseMs: number;
+  readonly #random: () => number;
+  readonly #leaseDeps: Parameters<typeof takeLease>[0];
+  readonly #schedule: Schedule;
+  /** The attempt in progress, which may find nothing to do. */
+  #attempt: Promise<Outcome> | undefined;
+  /** Ends the run in progress. */
+  #current: AbortController | undefined;
+  #wasLeader = false;
+  #isStopping = false;
+  #isReported = false;
 
-  function attempt(isForced: boolean): Promise<Outcome> {
-    running ??= runIfDue(isForced).finally(() => {
-      running = undefined;
+  constructor(deps: JobsDeps, job: Job) {
+    const { store, holder, onProblem, leaseMs = LEASE_MS, random = Math.random } = deps;
+    this.#deps = deps;
+    this.#job = job;
+    this.#leaseMs = leaseMs;
+    this.#random = random;
+    this.#leaseDeps = { store, name: job.name, holder, leaseMs };
+    this.#schedule = createSchedule({
+      ...job,
+      random,
+      run: async () => {
+        const { pauseMs = job.nextPauseMs?.(), isFailing = false } = await this.#runIfIdle(false);
+        this.#isReported &&= isFailing;
+        return pauseMs;
+      },
+      onFailure: (error) => {
+        if (!this.#isReported) onProblem(`${job.problem} and will be tried again`, error);
+        this.#isReported = true;
+      },
     });
-    return running;
   }
 
-  async function runIfDue(isForced: boolean): Promise<Outcome> {
+  get name(): string {
+    return this.#job.name;
+  }
+
+  start(): void {
+    this.#schedule.start();
+  }
+
+  async runNow(): Promise<number> {
+    return (await this.#runIfIdle(true)).changes;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#current?.abort(new Error("the service is stopping"));
+    await Promise.all([this.#schedule.stop(), waitAtMost(this.#attempt, STOP_MS)]);
+    try {
+      if (this.#job.runsAtStop) await this.#runAtStop();
+    } catch (error) {
+      this.#deps.onProblem(`${this.#job.problem} before the service stopped`, error);
+    }
+    // Where this fails, the lease ends by itself.
+    if (this.#wasLeader) await releaseLease(this.#leaseDeps).catch(() => {});
+  }
+
+  // Concurrent callers share an attempt.
+  #runIfIdle(isForced: boolean): Promise<Outcome> {
+    this.#attempt ??= this.#runIfDue(isForced).finally(() => {
+      this.#attempt = undefined;
+    });
+    return this.#attempt;
+  }
+
+  async #runIfDue(isForced: boolean): Promise<Outcome> {
+    const { store, holder } = this.#deps;
+    const job = this.#job;
     const state = await store.read((tx) => readJob(tx, job.name));
     const notRun = { changes: 0, isFailing: state.row.failures > 0 };
     if (isLeasedByOther(state, holder)) {
@@ -151,23 +204,24 @@ function createRunner(deps: JobsDeps, job: Job) {
     if (leftMs > 0) return { ...notRun, pauseMs: Math.min(leftMs, POLL_MS) };
     const mustRun = job.hasWork === undefined || (!isForced && isRecordDue(state, job));
     if (!mustRun && !(await job.hasWork?.())) return { changes: 0 };
-    const lease = await takeLease(leaseDeps, state);
+    const lease = await takeLease(this.#leaseDeps, state);
     if (lease === undefined) return notRun;
-    wasLeader = true;
+    this.#wasLeader = true;
     // Before the run there is no signal that tells it to end.
-    if (isStopping && !isForced) return { changes: 0 };
+    if (this.#isStopping && !isForced) return { changes: 0 };
     try {
-      return { changes: await runWith(lease, state) };
+      return { changes: await this.#run(lease, state) };
     } catch (error) {
       if (error instanceof LeaseLostError) return { changes: 0 };
       throw error;
     }
   }
 
-  async function runWith(lease: Lease, before: JobState): Promise<number> {
+  async #run(lease: Lease, before: JobState): Promise<number> {
+    const job = this.#job;
     const controller = new AbortController();
-    current = controller;
-    const renewal = setInterval(() => void renew(lease, controller), leaseMs / 3);
+    this.#current = controller;
+    const renewal = setInterval(() => void this.#renew(lease, controller), this.#leaseMs / 3);
     const startMs = performance.now();
     const record = (finish: (state: JobState) => JobRow) =>
       lease.write((tx, state) =>
@@ -177,7 +231,7 @@ function createRunner(deps: JobsDeps, job: Job) {
     try {
       const changes = await job.run({
         fence: lease.fence,
-        holder,
+        holder: this.#deps.holder,
         signal: controller.signal,
         write: (unit, options) => lease.write(unit, options),
       });
@@ -188,60 +242,42 @@ function createRunner(deps: JobsDeps, job: Job) {
     } catch (error) {
       if (error instanceof LeaseLostError) throw error;
       // The log has the error in any case.
-      await record((state) => buildFailedRow(state, error)).catch(() => {});
+      await record((state) => this.#buildFailedRow(state, error)).catch(() => {});
       throw error;
     } finally {
       clearInterval(renewal);
-      current = undefined;
+      this.#current = undefined;
     }
   }
 
-  function buildFailedRow({ row, nowMs }: JobState, error: unknown): JobRow {
+  #buildFailedRow({ row, nowMs }: JobState, error: unknown): JobRow {
     const failures = row.failures + 1;
     return {
       ...row,
       ...{ failures, changes: null, errorTimeMs: nowMs },
       error: String(error instanceof Error ? error.message : error).slice(0, MAX_ERROR_LENGTH),
-      nextTimeMs: nowMs + Math.round(computeBackoffMs(job, failures, random)),
+      nextTimeMs: nowMs + Math.round(computeBackoffMs(this.#job, failures, this.#random)),
     };
   }
 
-  async function renew(lease: Lease, controller: AbortController): Promise<void> {
+  async #renew(lease: Lease, controller: AbortController): Promise<void> {
     // What the job writes renews the lease as well.
-    if (lease.ageMs() < leaseMs / 3) return;
+    if (lease.ageMs() < this.#leaseMs / 3) return;
     try {
       await lease.write(async () => {});
     } catch (error) {
-      if (error instanceof LeaseLostError || lease.ageMs() >= leaseMs) controller.abort(error);
+      if (error instanceof LeaseLostError || lease.ageMs() >= this.#leaseMs) controller.abort(error);
     }
   }
 
-  async function runAtStop(): Promise<void> {
-    const last = attempt(true);
+  async #runAtStop(): Promise<void> {
+    const last = this.#runIfIdle(true);
     if (!(await waitAtMost(last, STOP_MS))) {
-      current?.abort();
+      this.#current?.abort();
       throw new Error(`it took longer than ${STOP_MS / 1_000} s`);
     }
     await last;
   }
-
-  return {
-    name: job.name,
-    start: schedule.start,
-    runNow: async () => (await attempt(true)).changes,
-    async stop(): Promise<void> {
-      isStopping = true;
-      current?.abort(new Error("the service is stopping"));
-      await Promise.all([schedule.stop(), waitAtMost(running, STOP_MS)]);
-      try {
-        if (job.runsAtStop) await runAtStop();
-      } catch (error) {
-        onProblem(`${job.problem} before the service stopped`, error);
-      }
-      // Where this fails, the lease ends by itself.
-      if (wasLeader) await releaseLease(leaseDeps).catch(() => {});
-    },
-  };
 }
 
 /** In how many milliseconds the job is due. A time that is too far away was written with a wrong clock. */

@@ -7,13 +7,13 @@ import { RECEIVER_SETTINGS } from "./receiver.js";
 
 const [data = "", port = "0", mode = "", databaseUrl, masterKeyFile] = process.argv.slice(2);
 if (mode.includes("control")) {
-  const { takeNext, settle } = SubscriptionQueue.prototype;
+  const { takeNext, recordOutcome } = SubscriptionQueue.prototype;
   SubscriptionQueue.prototype.takeNext = function (nowMs) {
     const seq = takeNext.call(this, nowMs);
-    if (seq !== undefined) settle.call(this, seq, { kind: "accepted", status: 200, error: "" }, nowMs);
+    if (seq !== undefined) recordOutcome.call(this, seq, { kind: "accepted", status: 200, error: "" }, nowMs);
     return seq;
   };
-  SubscriptionQueue.prototype.settle = () => {};
+  SubscriptionQueue.prototype.recordOutcome = () => {};
 }
 const harness = await startHarness({
   ...RECEIVER_SETTINGS,

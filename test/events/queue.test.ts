@@ -35,13 +35,13 @@ function createQueue(values: Partial<SubscribedPosition> = {}, waiting: readonly
       const sent: number[] = [];
       for (let next = queue.takeNext(nowMs); next !== undefined; next = queue.takeNext(nowMs)) {
         sent.push(next);
-        queue.settle(next, outcome(next), nowMs);
+        queue.recordOutcome(next, outcome(next), nowMs);
       }
       return sent;
     },
     write() {
       const changes = queue.takeChanges();
-      queue.wrote(changes);
+      queue.confirmChanges(changes);
       return changes;
     },
   };
@@ -64,9 +64,9 @@ test("the position does not pass an event in flight, and one resource has one at
   send(0, () => accepted);
   add(0, "b", "b", "c");
   assert.deepEqual([queue.takeNext(0), queue.takeNext(0), queue.takeNext(0)], [2, 4, undefined]);
-  queue.settle(4, accepted, 0);
+  queue.recordOutcome(4, accepted, 0);
   assert.equal(write().position.seq, 1);
-  queue.settle(2, accepted, 0);
+  queue.recordOutcome(2, accepted, 0);
   assert.equal(queue.takeNext(0), 3);
   assert.equal(write().position.seq, 2);
 });
@@ -182,7 +182,7 @@ test("after a restart a failing sink is tried once, and what waits keeps its ord
   const { queue, send } = createQueue(failing, [row(2, "a"), row(5, "a"), row(7, "b")]);
   assert.equal(queue.takeNext(100_000), 2);
   assert.equal(queue.takeNext(100_000), undefined);
-  queue.settle(2, accepted, 100_000);
+  queue.recordOutcome(2, accepted, 100_000);
   assert.deepEqual(
     send(100_000, () => accepted),
     [5, 7],
@@ -219,7 +219,7 @@ test("what could not be written is written with the next changes", () => {
   const { queue, add, send, write } = createQueue();
   add(0, "a");
   send(0, () => failed);
-  queue.keep(queue.takeChanges().seqs);
+  queue.restoreChanges(queue.takeChanges());
   assert.equal(write().rows.length, 1);
   assert.equal(write().rows.length, 0);
 });

@@ -12,7 +12,7 @@ import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { createFaultMonitor } from "../../src/store/sqlite/faults.js";
 import { guardFiles } from "../../src/store/sqlite/files.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
-import { createWriteQueue } from "../../src/store/sqlite/write-queue.js";
+import { WriteQueue } from "../../src/store/sqlite/write-queue.js";
 import type { Store } from "../../src/store/store.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -138,8 +138,8 @@ test("a full database: writes are UNAVAILABLE with one event, and the fault ends
   });
   Object.defineProperty(connection, "inTransaction", { get: () => db.inTransaction });
   const guard = guardFiles({ file, faults, database: db });
-  const queue = createWriteQueue(connection, systemClock, undefined, guard);
-  const writeGroup = (n: number) => addGroup({ write: queue.submit }, n);
+  const queue = new WriteQueue(connection, systemClock, undefined, guard);
+  const writeGroup = (n: number) => addGroup({ write: (unit, options) => queue.submit(unit, options) }, n);
   let nowMs = performance.now();
   t.mock.method(performance, "now", () => nowMs);
 

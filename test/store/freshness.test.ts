@@ -15,7 +15,7 @@ import {
 import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { createFaultMonitor } from "../../src/store/sqlite/faults.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
-import { createSnapshotReader } from "../../src/store/sqlite/snapshot-reader.js";
+import { SnapshotReader } from "../../src/store/sqlite/snapshot-reader.js";
 import type { Executor } from "../../src/store/statement.js";
 import type { Store } from "../../src/store/store.js";
 import type { Tx } from "../../src/store/transaction.js";
@@ -124,8 +124,8 @@ test("control: a reader that does not notice commits returns the old value", asy
   const idle = openExisting(file);
   t.after(() => idle.close());
   const staleAfter = async (dataVersion: () => unknown) => {
-    const reader = createSnapshotReader(open, dataVersion);
-    const read = reader.read as unknown as Store["read"];
+    const reader = new SnapshotReader(open, dataVersion);
+    const read = reader.read.bind(reader) as unknown as Store["read"];
     rename("first");
     const [, ...later] = await read(async (tx) => {
       const names = [await readName(tx)];

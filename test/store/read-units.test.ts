@@ -1,7 +1,7 @@
 // A unit of work that reads pauses after the time of its own statements, however many others read in the same tick.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createSnapshotReader, type ReadConnection } from "../../src/store/sqlite/snapshot-reader.js";
+import { type ReadConnection, SnapshotReader } from "../../src/store/sqlite/snapshot-reader.js";
 import type { Executor } from "../../src/store/statement.js";
 import type { Tx } from "../../src/store/transaction.js";
 
@@ -31,7 +31,7 @@ function openReader(counts = { open: 0, most: 0 }) {
       },
     };
   };
-  return createSnapshotReader(
+  return new SnapshotReader(
     connection,
     () => 0,
     () => nowMs,

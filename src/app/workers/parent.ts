@@ -9,7 +9,13 @@
 //   log             the parent writes the lines of its workers, so that they do not tear each other's
 //
 // What the clients of a worker that ends had open is cut. A worker whose parent has ended stops. A parent of which no worker
-// can start ends as that worker did.
+// can start ends as that worker did:
+//
+//   opening ──> serving ── stop ──> leaving ──> handing over ──> draining ──> stopped
+//      │           │                balancers   workers get      workers end
+//      ▼           │                are told    what was accepted
+//   the start      ├── abandon, after an uncaught error ───────> draining ──> stopped
+//   is rejected    └── no worker can start any more ──> failed
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Settings, writeSettings } from "../../config/config.js";
@@ -20,7 +26,7 @@ import { countLostLines, type Logger } from "../../telemetry/logger.js";
 import { families } from "../../telemetry/metrics/families.js";
 import { readProcessMetrics } from "../../telemetry/metrics/process-metrics.js";
 import { type FamilySamples, readValue } from "../../telemetry/metrics/samples.js";
-import { bindPort } from "../../transport/http/listener.js";
+import { type BoundPort, bindPort } from "../../transport/http/listener.js";
 import { type App, describeService, describeStart, logDoubtfulSettings } from "../app.js";
 import { createOpened, type Opened } from "../areas/area.js";
 import { readFileLimit, watchFileShortages } from "../file-shortages.js";
@@ -73,122 +79,177 @@ const MIN_POOL = 2;
  * @throws Error as `startApp` does, or WorkerStartError. All that was started is ended.
  */
 export async function startParent(options: ParentOptions): Promise<Service> {
+  const { settings, logger } = options;
   const opened = createOpened();
   try {
-    return await openParent(options, opened);
+    logDoubtfulSettings(options, logger);
+    opened.add(await lockInstallation(settings));
+    const port = await bindPort(settings.listen, true);
+    opened.add(port.close);
+    const parent = new Parent(options, port, opened);
+    await parent.open();
+    return parent;
   } catch (error) {
     await opened.close().catch(() => {});
     throw error;
   }
 }
 
-async function openParent(options: ParentOptions, opened: Opened): Promise<Service> {
-  const { settings, logger, count, startLimits = START_LIMITS, queue } = options;
-  logDoubtfulSettings(options, logger);
-  opened.add(await lockInstallation(settings));
-  const port = await bindPort(settings.listen, true);
-  opened.add(port.close);
-  const shortages = watchFileShortages({ logger });
-  opened.add(shortages.stop);
-  const limits = buildLimits(settings, readFileLimit());
+class Parent implements Service {
+  readonly url: string;
+  readonly failed: Promise<never>;
+  readonly #options: ParentOptions;
+  readonly #port: BoundPort;
+  /** What the end closes, in the reverse order. */
+  readonly #opened: Opened;
+  readonly #limits: ReturnType<typeof buildLimits>;
+  readonly #shortages: ReturnType<typeof watchFileShortages>;
+  readonly #connections: Connections;
+  readonly #workforce: Workforce;
+  readonly #rejectFailed: (error: WorkerStartError) => void;
+  /** What the log says of the service at its start and its end. */
+  readonly #description: ReturnType<typeof describeService> & { readonly workers: number };
+  #scrapes = 0;
+  /** How many answers of workers to scrapes were missed. */
+  #missedScrapes = 0;
 
-  const connections: Connections = new Connections({
-    limit: settings.behindProxy ? Number.POSITIVE_INFINITY : settings.connectionsPerAddress,
-    maxWaiting: Math.min(MAX_WAITING, Math.floor(limits.connections / 2)),
-    maxWaitMs: limits.maxWaitMs,
-    receivers: () => workforce.workers(),
-    canServe: () => workforce.canServe(),
-    logger,
-    ...queue,
-  });
-  const failure = createFailure();
-  const workforce = new Workforce({
-    count,
-    start: { settings: writeSettings(shareSettings(settings, count)), address: port.address },
-    limits: startLimits,
-    logger,
-    onChange: () => connections.dispatch(),
-    onMessage: hear,
-    onEnd: (worker) => connections.release(worker),
-    onFailed: (error) => void fail(error),
-  });
-  // However this process ends. After a SIGKILL the workers notice it themselves.
-  const killAll = () => workforce.killAll();
-  process.on("exit", killAll);
-  opened.add(() => void process.off("exit", killAll));
-  opened.add(() => workforce.close());
-  opened.add(() => connections.close());
-
-  function hear(worker: WorkerProcess, message: FromWorker): void {
-    if (message.kind === "taken") connections.noteTaken(worker, message);
-    else if (message.kind === "closed") connections.noteClosed(worker, message.ids);
-    else if (message.kind === "failures") workforce.tellAll(message, worker);
+  constructor(options: ParentOptions, port: BoundPort, opened: Opened) {
+    const { settings, logger, count, startLimits = START_LIMITS, queue } = options;
+    this.#options = options;
+    this.#port = port;
+    this.#opened = opened;
+    this.#shortages = watchFileShortages({ logger });
+    opened.add(this.#shortages.stop);
+    this.#limits = buildLimits(settings, readFileLimit());
+    this.url = buildServerUrl(settings, port.address);
+    this.#description = { ...describeService(settings, this.url), workers: count };
+    const failure = createFailure();
+    this.failed = failure.promise;
+    this.#rejectFailed = failure.reject;
+    this.#connections = new Connections({
+      limit: settings.behindProxy ? Number.POSITIVE_INFINITY : settings.connectionsPerAddress,
+      maxWaiting: Math.min(MAX_WAITING, Math.floor(this.#limits.connections / 2)),
+      maxWaitMs: this.#limits.maxWaitMs,
+      receivers: () => this.#workforce.workers(),
+      canServe: () => this.#workforce.canServe(),
+      logger,
+      ...queue,
+    });
+    this.#workforce = new Workforce({
+      count,
+      start: { settings: writeSettings(shareSettings(settings, count)), address: port.address },
+      limits: startLimits,
+      logger,
+      onChange: () => this.#connections.dispatch(),
+      onMessage: (worker, message) => this.#hear(worker, message),
+      onEnd: (worker) => this.#connections.release(worker),
+      onFailed: (error) => void this.#fail(error),
+    });
+    // However this process ends. After a SIGKILL the workers notice it themselves.
+    const killAll = () => this.#workforce.killAll();
+    process.on("exit", killAll);
+    opened.add(() => void process.off("exit", killAll));
+    opened.add(() => this.#workforce.close());
+    opened.add(() => this.#connections.close());
   }
 
-  const scrapes = createScrapes(workforce, async () => {
+  /**
+   * Starts the workers, then accepts connections.
+   *
+   * @throws WorkerStartError when one cannot start
+   */
+  async open(): Promise<void> {
+    const { settings, logger } = this.#options;
+    await this.#openMetrics();
+    await this.#workforce.open();
+    const events = { onError: this.#shortages.noteAcceptError, onDrop() {} };
+    this.#port.accept((socket) => this.#connections.add(socket), events, this.#limits.connections);
+    const origin = resolveOrigin(settings, this.#port.address);
+    logger.info({ ...this.#description, ...describeStart(settings, origin) }, "started");
+  }
+
+  async stop(reason = "stop", delayMs = 0): Promise<void> {
+    // None is replaced from now on, as it would have to leave as well.
+    this.#workforce.stop();
+    if (delayMs > 0) {
+      this.#workforce.tellAll({ kind: "leave" });
+      await sleep(delayMs);
+    }
+    await this.#port.acceptWaiting();
+    await this.#end({ kind: "stop", reason }, reason, this.#limits.drainMs + END_MS);
+  }
+
+  abandon(drainMs: number): Promise<void> {
+    return this.#end({ kind: "abandon", drainMs }, "uncaught error", drainMs);
+  }
+
+  async reload(): Promise<void> {
+    this.#workforce.tellAll({ kind: "reload" });
+  }
+
+  // Callers may take it from the service.
+  readonly openWork = () => ({ connections: this.#connections.size });
+
+  async #end(message: ToWorker, reason: string, waitMs: number): Promise<void> {
+    const startMs = performance.now();
+    this.#workforce.stop();
+    this.#port.close();
+    // The connections on their way come first, so that workers still serve them.
+    if (message.kind === "stop") await waitAtMost(this.#connections.handOver(), HAND_OVER_MS);
+    this.#workforce.tellAll(message);
+    this.#connections.close();
+    await waitAtMost(this.#workforce.ended(), waitMs);
+    await this.#opened.close();
+    const durationMs = Math.round(performance.now() - startMs);
+    this.#options.logger.info({ ...this.#description, reason, durationMs }, "stopped");
+  }
+
+  async #fail(error: WorkerStartError): Promise<void> {
+    const { logger } = this.#options;
+    await this.#opened.close().catch((err: unknown) => logger.error({ err }, "the service could not be closed"));
+    this.#rejectFailed(error);
+  }
+
+  #hear(worker: WorkerProcess, message: FromWorker): void {
+    if (message.kind === "taken") this.#connections.noteTaken(worker, message);
+    else if (message.kind === "closed") this.#connections.noteClosed(worker, message.ids);
+    else if (message.kind === "failures") this.#workforce.tellAll(message, worker);
+  }
+
+  async #openMetrics(): Promise<void> {
+    const { settings, logger, count } = this.#options;
+    const metrics = await openMetrics(settings.metricsListen, logger, () => this.#collectMetrics());
+    this.#opened.add(metrics.close);
+    metrics.add(
+      readValue("arbor_workers", () => this.#workforce.ready().length),
+      readValue("arbor_workers_configured", () => count),
+      readValue("arbor_worker_exits_total", () => this.#workforce.exits),
+      readValue("arbor_worker_scrapes_missed_total", () => this.#missedScrapes),
+      readValue("arbor_worker_connections_refused_total", () => this.#connections.refused),
+    );
+  }
+
+  /** Reads the metrics of the workers, running and ended, and of this process. */
+  async #collectMetrics(): Promise<FamilySamples[]> {
+    const scrape = ++this.#scrapes;
+    const answers = Promise.all(this.#workforce.ready().map((worker) => worker.collect(scrape, COLLECT_MS)));
+    const own = { worker: "parent", families: await this.#readOwnMetrics() };
+    const missed = (await answers).filter((isAnswered) => !isAnswered).length;
+    this.#missedScrapes += missed;
+    // A worker that has ended meanwhile is among the ended ones alone, since nothing is waited for from here on.
+    const running = [...this.#workforce.workers()].map(({ metrics }) => metrics.read(scrape));
+    return mergeMetrics([...running, this.#workforce.endedMetrics.read(), own]);
+  }
+
+  async #readOwnMetrics(): Promise<FamilySamples[]> {
     const others = await Promise.all(readProcessMetrics().map((metric) => metric.get()));
     const own = [
       eventLoopSource,
-      ...shortages.sources,
-      readValue("arbor_log_lines_lost_total", () => countLostLines(logger)),
+      ...this.#shortages.sources,
+      readValue("arbor_log_lines_lost_total", () => countLostLines(this.#options.logger)),
     ].map(({ name, collect }) => ({ ...families[name], name, values: [...collect()] }));
     return [...others, ...own];
-  });
-  const metrics = await openMetrics(settings.metricsListen, logger, scrapes.collect);
-  opened.add(metrics.close);
-  metrics.add(
-    readValue("arbor_workers", () => workforce.ready().length),
-    readValue("arbor_workers_configured", () => count),
-    readValue("arbor_worker_exits_total", () => workforce.exits),
-    readValue("arbor_worker_scrapes_missed_total", scrapes.countMissed),
-    readValue("arbor_worker_connections_refused_total", () => connections.refused),
-  );
-
-  await workforce.open();
-  const events = { onError: shortages.noteAcceptError, onDrop() {} };
-  port.accept((socket) => connections.add(socket), events, limits.connections);
-  const origin = resolveOrigin(settings, port.address);
-  const url = buildServerUrl(settings, port.address);
-  const service = { ...describeService(settings, url), workers: count };
-  logger.info({ ...service, ...describeStart(settings, origin) }, "started");
-
-  async function end(message: ToWorker, reason: string, waitMs: number): Promise<void> {
-    const startMs = performance.now();
-    workforce.stop();
-    port.close();
-    // The connections on their way come first, so that workers still serve them.
-    if (message.kind === "stop") await waitAtMost(connections.handOver(), HAND_OVER_MS);
-    workforce.tellAll(message);
-    connections.close();
-    await waitAtMost(workforce.ended(), waitMs);
-    await opened.close();
-    logger.info({ ...service, reason, durationMs: Math.round(performance.now() - startMs) }, "stopped");
   }
-
-  async function fail(error: WorkerStartError): Promise<void> {
-    await opened.close().catch((err: unknown) => logger.error({ err }, "the service could not be closed"));
-    failure.reject(error);
-  }
-
-  return {
-    url,
-    failed: failure.promise,
-    async stop(reason = "stop", delayMs = 0) {
-      // None is replaced from now on, as it would have to leave as well.
-      workforce.stop();
-      if (delayMs > 0) {
-        workforce.tellAll({ kind: "leave" });
-        await sleep(delayMs);
-      }
-      await port.acceptWaiting();
-      await end({ kind: "stop", reason }, reason, limits.drainMs + END_MS);
-    },
-    abandon: (drainMs) => end({ kind: "abandon", drainMs }, "uncaught error", drainMs),
-    async reload() {
-      workforce.tellAll({ kind: "reload" });
-    },
-    openWork: () => ({ connections: connections.size }),
-  };
 }
 
 function createFailure() {
@@ -199,25 +260,6 @@ function createFailure() {
   // Whoever stops the service first does not wait for it.
   promise.catch(() => {});
   return { promise, reject };
-}
-
-/** Answers scrapes for the workers and the parent. */
-function createScrapes(workforce: Workforce, readOwn: () => Promise<readonly FamilySamples[]>) {
-  let scrapes = 0;
-  let missed = 0;
-  return {
-    /** How many answers of workers were missed. */
-    countMissed: () => missed,
-    async collect(): Promise<FamilySamples[]> {
-      const scrape = ++scrapes;
-      const answers = Promise.all(workforce.ready().map((worker) => worker.collect(scrape, COLLECT_MS)));
-      const own = { worker: "parent", families: await readOwn() };
-      missed += (await answers).filter((isAnswered) => !isAnswered).length;
-      // A worker that has ended meanwhile is among the ended ones alone, since nothing is waited for from here on.
-      const running = [...workforce.workers()].map(({ metrics }) => metrics.read(scrape));
-      return mergeMetrics([...running, workforce.endedMetrics.read(), own]);
-    },
-  };
 }
 
 // The budgets of bytes and the connections to PostgreSQL are for all workers together, as far as one worker has enough.

@@ -27,7 +27,8 @@ export interface SendOptions {
 }
 
 /**
- * What came of an attempt. `accepted` is a status of 2xx, `gone` one of 410. `busy` is no attempt: no slot was free.
+ * The outcome of an attempt. `accepted` is a status of 2xx, `gone` one of 410. `busy`: not sent, because the limit of parallel
+ * requests is reached.
  */
 export interface Attempt {
   readonly kind: "accepted" | "gone" | "failed" | "busy";
@@ -148,7 +149,7 @@ function isFetchError(error: unknown): error is GuardedFetchError {
   return error instanceof Error && error.name === "GuardedFetchError";
 }
 
-// Nothing that tells what is in the network of the service.
+// They do not tell what is in the network of the service.
 const reasons = {
   late: "no response in time",
   certificate: "the certificate is not valid",

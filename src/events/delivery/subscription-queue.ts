@@ -1,5 +1,16 @@
-// The events of one subscription that are not delivered yet, on the node that delivers: which may be sent next, and what is to
-// be written of what came of them. It reads and writes nothing itself.
+// The events of one subscription that are not delivered yet, on the node that delivers: which may be sent next, and what must
+// be written of their outcomes. It reads and writes nothing itself.
+//
+//     ┌── at once ──────────────────┐
+//     │                             ▼
+//   read ─────> waiting ─ due ─> in flight ─ accepted ─> delivered
+//                │   ▲              │
+//                │   └─── failed ───┘
+//                └─ not accepted for a day ─> dead letter
+//
+// An event waits, from the start, when an earlier one of its resource waits or the circuit breaker is open. Then it has a row,
+// which has its attempts and lets the position pass it. Others have none: after a restart they are read from the log again.
+// Why an event is not sent now is in #findNext.
 import { isWithin } from "../../kernel/uidp.js";
 import type { PositionChange, SubscribedPosition } from "../../store/events/positions.js";
 import type { EventDeliveryRow, SuspendReason } from "../../store/tables/events.js";
@@ -15,6 +26,8 @@ export interface QueuedEvent {
 
 /** What is to be written of a subscription. */
 export interface QueueChanges {
+  /** The events that it is about. */
+  readonly seqs: ReadonlySet<number>;
   readonly position: PositionChange;
   readonly rows: readonly EventDeliveryRow[];
   readonly removed: readonly number[];
@@ -23,23 +36,23 @@ export interface QueueChanges {
 /** How many events of a subscription are read from the log before earlier ones are delivered. */
 const MAX_READ_AHEAD = 64;
 /** After as many entries that are no events of a subscription its position is written. */
-const FAR = 1_000;
-/** How many events of a subscription are in flight at most. It begins with one, and doubles with each success. */
+const MAX_UNWRITTEN_ENTRIES = 1_000;
+/** How many events of a subscription are in flight at most: it begins with one, which doubles with each success. */
 const MAX_IN_FLIGHT = 8;
-/** After as many failures in a row only one event is tried at a time, and others wait. */
-const BREAKER = 3;
+/** After as many failures in a row the circuit breaker opens: only one event is tried at a time, and others wait. */
+const BREAKER_THRESHOLD = 3;
 const SECOND_MS = 1_000;
 const DAY_MS = 24 * 3_600 * SECOND_MS;
 /** The longest pause between two attempts of an event, and between two of a sink that accepts none. */
 const MAX_EVENT_PAUSE_MS = 3_600 * SECOND_MS;
 const MAX_SINK_PAUSE_MS = 300 * SECOND_MS;
-/** A sink that was away for as long gets what waits for it at once when it is back. */
-const LONG_AWAY_MS = 60 * SECOND_MS;
+/** A sink that has failed for as long was unreachable: it gets all that waits for it at once when it accepts an event. */
+const UNREACHABLE_AFTER_MS = 60 * SECOND_MS;
 
 interface Item extends Pick<QueuedEvent, "seq" | "subjectUid"> {
   readonly isBatch: boolean;
   isInFlight: boolean;
-  /** Its row, where it waits after a failure or behind one. */
+  /** Its row, where it waits: it has failed, or an earlier one of its resource, or the circuit breaker is open. */
   row: EventDeliveryRow | undefined;
 }
 
@@ -60,14 +73,13 @@ export class SubscriptionQueue {
   #waiting = 0;
   #failures = 0;
   #failingSinceMs: number | null;
-  #window = 1;
-  #probeMs = 0;
+  #maxInFlight = 1;
+  #pausedUntilMs = 0;
   #suspended: SuspendReason = "";
-  #written: PositionChange;
-  #changed = new Set<number>();
+  #writtenPosition: PositionChange;
+  #changedSeqs = new Set<number>();
   #hasDelivered = false;
-  /** Dead letters that are not written yet. */
-  readonly #buried = new Map<number, EventDeliveryRow>();
+  readonly #unwrittenDeadLetters = new Map<number, EventDeliveryRow>();
 
   /** @param waiting the events that wait, in the order of the chain */
   constructor(position: SubscribedPosition, waiting: readonly EventDeliveryRow[], random: () => number) {
@@ -82,8 +94,8 @@ export class SubscriptionQueue {
     this.#random = random;
     this.#failingSinceMs = failingSinceMs;
     // Known to fail: one attempt is enough to see whether it still does.
-    if (failingSinceMs !== null) this.#failures = BREAKER;
-    this.#written = { seq, state, suspendReason, failingSinceMs };
+    if (failingSinceMs !== null) this.#failures = BREAKER_THRESHOLD;
+    this.#writtenPosition = { seq, state, suspendReason, failingSinceMs };
     this.#waiting = waiting.length;
     for (const row of waiting) {
       const { subjectUid } = row;
@@ -101,33 +113,40 @@ export class SubscriptionQueue {
     return this.#suspended !== "";
   }
 
+  /** Whether its last attempt has failed. */
   get isFailing(): boolean {
     return this.#failures > 0;
   }
 
+  get #isBreakerOpen(): boolean {
+    return this.#failures >= BREAKER_THRESHOLD;
+  }
+
   /** Whether there is nothing to send or to write. */
   get isEmpty(): boolean {
-    return this.#items.size === 0 && this.inFlight === 0 && !this.hasMoved;
+    return this.#items.size === 0 && this.inFlight === 0 && !this.hasUnwrittenChanges;
   }
 
-  /** Whether anything is to be written now. That entries were read that are no events of it can wait. */
-  get isDirty(): boolean {
-    if (this.#changed.size > 0) return true;
-    const position = this.#position();
-    const isFar = position.seq - this.#written.seq >= FAR;
-    return (this.#hasDelivered || isFar || position.state !== this.#written.state) && this.hasMoved;
+  /** Whether changes must be written now. That entries were read that are no events of it can wait. */
+  get isWriteDue(): boolean {
+    if (this.#changedSeqs.size > 0) return true;
+    const position = this.#currentPosition();
+    const isFarBehind = position.seq - this.#writtenPosition.seq >= MAX_UNWRITTEN_ENTRIES;
+    return (
+      (this.#hasDelivered || isFarBehind || position.state !== this.#writtenPosition.state) && this.hasUnwrittenChanges
+    );
   }
 
-  /** Whether the stored position is another. */
-  get hasMoved(): boolean {
-    return this.#changed.size > 0 || !isSamePosition(this.#written, this.#position());
+  /** Whether the stored position or rows are others. */
+  get hasUnwrittenChanges(): boolean {
+    return this.#changedSeqs.size > 0 || !isSamePosition(this.#writtenPosition, this.#currentPosition());
   }
 
   /** Adds an event of the log. Events of a failing sink wait with those that have failed. */
   add({ seq, subjectUid, type }: QueuedEvent, nowMs: number): void {
     const item: Item = { seq, subjectUid, isBatch: type.endsWith(".batch.v1"), isInFlight: false, row: undefined };
     this.#items.set(seq, item);
-    if (this.#failures >= BREAKER || this.#isBehindWaiting(item)) this.#park(item, nowMs);
+    if (this.#isBreakerOpen || this.#hasEarlierWaiting(item)) this.#keepWaiting(item, nowMs);
   }
 
   /** Whether an event may be sent now. */
@@ -147,95 +166,97 @@ export class SubscriptionQueue {
   // A sink that accepts nothing is tried with the event that was tried least: one that is at fault itself would otherwise keep
   // all others from being tried.
   #findNext(nowMs: number): Item | undefined {
-    if (this.#suspended !== "" || nowMs < this.#probeMs) return undefined;
-    const isProbe = this.#failures >= BREAKER;
-    if (isProbe ? this.inFlight > 0 : this.inFlight >= this.#window) return undefined;
+    if (this.#suspended !== "" || nowMs < this.#pausedUntilMs) return undefined;
+    const isProbe = this.#isBreakerOpen;
+    if (this.inFlight >= (isProbe ? 1 : this.#maxInFlight)) return undefined;
     const subjects = new Set<string>();
     const read: Item[] = [];
     let best: Item | undefined;
     for (const item of this.#items.values()) {
       const isFirst = !subjects.has(item.subjectUid);
       subjects.add(item.subjectUid);
+      // By an earlier event of its resource, or of a batch with its resource.
       const isBlocked = !isFirst || (item.row === undefined && read.some((earlier) => areRelated(earlier, item)));
       if (item.row === undefined) read.push(item);
-      if (isBlocked || item.isInFlight) continue;
-      if (item.row !== undefined && (item.row.nextTimeMs ?? Number.POSITIVE_INFINITY) > nowMs) continue;
+      // The time is null while the subscription is suspended.
+      const isDue = item.row === undefined || (item.row.nextTimeMs ?? Number.POSITIVE_INFINITY) <= nowMs;
+      if (isBlocked || item.isInFlight || !isDue) continue;
       if (!isProbe) return item;
       if (best === undefined || (item.row?.attempts ?? 0) < (best.row?.attempts ?? 0)) best = item;
     }
     return best;
   }
 
-  /** Notes what came of an event that was taken. */
-  settle(seq: number, attempt: Attempt, nowMs: number): void {
+  /** Records the outcome of an event that was taken. */
+  recordOutcome(seq: number, attempt: Attempt, nowMs: number): void {
     this.inFlight--;
     const item = this.#items.get(seq);
     if (item === undefined) return;
     item.isInFlight = false;
-    if (attempt.kind === "accepted") this.#succeed(item, nowMs);
-    else if (attempt.kind === "busy") this.postpone(nowMs);
-    else this.#fail(item, attempt, nowMs);
+    if (attempt.kind === "accepted") this.#recordSuccess(item, nowMs);
+    else if (attempt.kind === "busy") this.pauseShortly(nowMs);
+    else this.#recordFailure(item, attempt, nowMs);
     if (attempt.kind === "gone") this.suspend("gone");
   }
 
   /** Sends nothing for a second or so: the service itself could not. */
-  postpone(nowMs: number): void {
-    this.#probeMs = nowMs + SECOND_MS * (0.5 + this.#random());
+  pauseShortly(nowMs: number): void {
+    this.#pausedUntilMs = nowMs + SECOND_MS * (0.5 + this.#random());
   }
 
-  /** Gives an event up that cannot be sent: the log has another body than was sealed, or none any more. */
+  /** Makes an event that was taken a dead letter: the log has another body than was sealed, or none any more. */
   giveUp(seq: number, error: string, nowMs: number): void {
     this.inFlight--;
     const item = this.#items.get(seq);
     if (item === undefined) return;
     item.isInFlight = false;
-    this.#park(item, nowMs);
-    if (item.row) this.#bury(item, { ...item.row, lastError: error }, nowMs);
+    this.#keepWaiting(item, nowMs);
+    if (item.row) this.#addDeadLetter(item, { ...item.row, lastError: error }, nowMs);
   }
 
-  #succeed(item: Item, nowMs: number): void {
+  #recordSuccess(item: Item, nowMs: number): void {
     const awayMs = this.#failingSinceMs === null ? 0 : nowMs - this.#failingSinceMs;
     this.#failures = 0;
     this.#failingSinceMs = null;
-    this.#probeMs = 0;
-    this.#window = Math.min(this.#window * 2, MAX_IN_FLIGHT);
+    this.#pausedUntilMs = 0;
+    this.#maxInFlight = Math.min(this.#maxInFlight * 2, MAX_IN_FLIGHT);
     this.#remove(item);
-    if (awayMs < LONG_AWAY_MS) return;
+    if (awayMs < UNREACHABLE_AFTER_MS) return;
     for (const other of this.#items.values()) {
       if (other.row && !other.isInFlight) this.#setRow(other, { ...other.row, nextTimeMs: nowMs });
     }
   }
 
-  #fail(item: Item, { status, error, retryAfterMs = 0 }: Attempt, nowMs: number): void {
+  #recordFailure(item: Item, { status, error, retryAfterMs = 0 }: Attempt, nowMs: number): void {
     this.#failures++;
     this.#failingSinceMs ??= nowMs;
-    this.#window = 1;
+    this.#maxInFlight = 1;
     // A sink that says when to come again is left alone until then.
-    if (retryAfterMs > 0) this.#failures = Math.max(this.#failures, BREAKER);
-    if (this.#failures >= BREAKER) {
-      const pauseMs = this.#pause(this.#failures - BREAKER + 1, MAX_SINK_PAUSE_MS);
-      this.#probeMs = nowMs + Math.max(pauseMs, Math.min(retryAfterMs, DAY_MS));
+    if (retryAfterMs > 0) this.#failures = Math.max(this.#failures, BREAKER_THRESHOLD);
+    if (this.#isBreakerOpen) {
+      const pauseMs = this.#computeBackoffMs(this.#failures - BREAKER_THRESHOLD + 1, MAX_SINK_PAUSE_MS);
+      this.#pausedUntilMs = nowMs + Math.max(pauseMs, Math.min(retryAfterMs, DAY_MS));
     }
-    this.#park(item, nowMs);
+    this.#keepWaiting(item, nowMs);
     // A sink that has accepted nothing for a day is at fault, and not the event.
-    const isOver = nowMs - this.#failingSinceMs >= DAY_MS;
+    const isSinkAtFault = nowMs - this.#failingSinceMs >= DAY_MS;
     if (item.row) {
       const attempts = item.row.attempts + 1;
-      const pauseMs = Math.max(this.#pause(attempts, MAX_EVENT_PAUSE_MS), Math.min(retryAfterMs, DAY_MS));
+      const pauseMs = Math.max(this.#computeBackoffMs(attempts, MAX_EVENT_PAUSE_MS), Math.min(retryAfterMs, DAY_MS));
       const last = { attempts, lastTimeMs: nowMs, lastStatus: status, lastError: error };
       const row = { ...item.row, ...last, nextTimeMs: nowMs + pauseMs };
-      if (nowMs - row.sinceMs >= DAY_MS && !isOver) this.#bury(item, row, nowMs);
+      if (nowMs - row.sinceMs >= DAY_MS && !isSinkAtFault) this.#addDeadLetter(item, row, nowMs);
       else this.#setRow(item, row);
     }
     for (const later of this.#items.values()) {
-      const waits = this.#failures >= BREAKER || this.#isBehindWaiting(later);
-      if (later.row === undefined && !later.isInFlight && waits) this.#park(later, nowMs);
+      const mustWait = this.#isBreakerOpen || this.#hasEarlierWaiting(later);
+      if (later.row === undefined && !later.isInFlight && mustWait) this.#keepWaiting(later, nowMs);
     }
-    if (isOver) this.suspend("failed");
+    if (isSinkAtFault) this.suspend("failed");
   }
 
   // Exponential, and half of it random.
-  #pause(attempts: number, longestMs: number): number {
+  #computeBackoffMs(attempts: number, longestMs: number): number {
     const ms = Math.min(SECOND_MS * 2 ** Math.min(attempts - 1, 20), longestMs);
     return Math.round(ms * (0.5 + this.#random() / 2));
   }
@@ -247,32 +268,33 @@ export class SubscriptionQueue {
 
   /** Suspends it where it is too far behind. */
   checkBacklog(): void {
-    if (this.#suspended === "" && this.headSeq - this.#written.seq > MAX_BACKLOG) this.suspend("backlog");
+    if (this.#suspended === "" && this.headSeq - this.#writtenPosition.seq > MAX_BACKLOG) this.suspend("backlog");
   }
 
-  /** Takes what is to be written; {@link wrote} or {@link keep} says what came of it. */
-  takeChanges(): QueueChanges & { readonly seqs: ReadonlySet<number> } {
-    const seqs = this.#changed;
-    this.#changed = new Set();
+  /** Takes what is to be written. {@link confirmChanges} or {@link restoreChanges} follows. */
+  takeChanges(): QueueChanges {
+    const seqs = this.#changedSeqs;
+    this.#changedSeqs = new Set();
     const rows: EventDeliveryRow[] = [];
     const removed: number[] = [];
     for (const seq of seqs) {
-      const row = this.#items.get(seq)?.row ?? this.#buried.get(seq);
+      const row = this.#items.get(seq)?.row ?? this.#unwrittenDeadLetters.get(seq);
       if (row) rows.push(row);
       else removed.push(seq);
     }
-    return { position: this.#position(), rows, removed, seqs };
+    return { seqs, position: this.#currentPosition(), rows, removed };
   }
 
-  wrote({ position, seqs }: { readonly position: PositionChange; readonly seqs: ReadonlySet<number> }): void {
-    this.#written = position;
-    this.#hasDelivered &&= !isSamePosition(position, this.#position());
-    for (const seq of seqs) if (!this.#changed.has(seq)) this.#buried.delete(seq);
+  /** Notes that changes were written. */
+  confirmChanges({ position, seqs }: QueueChanges): void {
+    this.#writtenPosition = position;
+    this.#hasDelivered &&= !isSamePosition(position, this.#currentPosition());
+    for (const seq of seqs) if (!this.#changedSeqs.has(seq)) this.#unwrittenDeadLetters.delete(seq);
   }
 
-  /** Writes what was taken with the next changes. */
-  keep(seqs: ReadonlySet<number>): void {
-    for (const seq of seqs) this.#changed.add(seq);
+  /** Adds changes that could not be written to the next ones. */
+  restoreChanges({ seqs }: QueueChanges): void {
+    for (const seq of seqs) this.#changedSeqs.add(seq);
   }
 
   /** When the next attempt may be made that is planned; undefined where none is. */
@@ -282,10 +304,10 @@ export class SubscriptionQueue {
       if (isInFlight) continue;
       next = Math.min(next ?? Number.POSITIVE_INFINITY, row?.nextTimeMs ?? 0);
     }
-    return next === undefined ? undefined : Math.max(next, this.#probeMs);
+    return next === undefined ? undefined : Math.max(next, this.#pausedUntilMs);
   }
 
-  #position(): PositionChange {
+  #currentPosition(): PositionChange {
     let seq = this.readSeq;
     for (const item of this.#items.values()) {
       if (item.row !== undefined) continue;
@@ -299,7 +321,7 @@ export class SubscriptionQueue {
     return { seq, state, suspendReason: "", failingSinceMs };
   }
 
-  #isBehindWaiting({ seq, subjectUid }: Item): boolean {
+  #hasEarlierWaiting({ seq, subjectUid }: Item): boolean {
     for (const other of this.#items.values()) {
       if (other.seq >= seq) return false;
       if (other.row !== undefined && other.subjectUid === subjectUid) return true;
@@ -307,8 +329,7 @@ export class SubscriptionQueue {
     return false;
   }
 
-  // An event that waits has a row, which lets the position pass it.
-  #park(item: Item, nowMs: number): void {
+  #keepWaiting(item: Item, nowMs: number): void {
     if (item.row !== undefined) return;
     this.#waiting++;
     const { seq, subjectUid } = item;
@@ -320,13 +341,13 @@ export class SubscriptionQueue {
 
   #setRow(item: Item, row: EventDeliveryRow): void {
     item.row = row;
-    this.#changed.add(item.seq);
+    this.#changedSeqs.add(item.seq);
   }
 
-  #bury(item: Item, row: EventDeliveryRow, nowMs: number): void {
+  #addDeadLetter(item: Item, row: EventDeliveryRow, nowMs: number): void {
     this.#remove(item);
-    this.#buried.set(item.seq, { ...row, nextTimeMs: null, deadTimeMs: nowMs });
-    this.#changed.add(item.seq);
+    this.#unwrittenDeadLetters.set(item.seq, { ...row, nextTimeMs: null, deadTimeMs: nowMs });
+    this.#changedSeqs.add(item.seq);
   }
 
   #remove(item: Item): void {
@@ -334,7 +355,7 @@ export class SubscriptionQueue {
     this.#hasDelivered = true;
     if (item.row === undefined) return;
     this.#waiting--;
-    this.#changed.add(item.seq);
+    this.#changedSeqs.add(item.seq);
   }
 }
 

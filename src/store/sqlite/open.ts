@@ -37,8 +37,8 @@ import {
 import type { SqliteDatabase } from "./driver.js";
 import { createFaultMonitor } from "./faults.js";
 import { guardFiles } from "./files.js";
-import { createSnapshotReader } from "./snapshot-reader.js";
-import { createWriteQueue, type WriterConnection } from "./write-queue.js";
+import { SnapshotReader } from "./snapshot-reader.js";
+import { WriteQueue, type WriterConnection } from "./write-queue.js";
 
 export interface SqliteOptions {
   /** The data directory; its access is for its owner alone. */
@@ -96,7 +96,7 @@ export function openSqlite(options: SqliteOptions): Store {
     });
   };
   const readVersion = createDataVersion(idle, faults);
-  const reader = createSnapshotReader(openConnection, () => {
+  const reader = new SnapshotReader(openConnection, () => {
     faults.assertReadable();
     return readVersion();
   });
@@ -107,7 +107,7 @@ export function openSqlite(options: SqliteOptions): Store {
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
   const counts = createStoreCounts();
   const guard = guardFiles({ file, faults, database: writing });
-  const queue = createWriteQueue(writer, clock, counts, guard);
+  const queue = new WriteQueue(writer, clock, counts, guard);
   // Without calls nothing would end a fault, because only a commit that succeeds does.
   const timer = setInterval(() => {
     guard.check();

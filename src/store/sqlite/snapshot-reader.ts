@@ -21,7 +21,7 @@
 //
 // At most four snapshots are pinned, because each has a connection and keeps the write-ahead log from being truncated. A
 // unit that would pin a fifth fails within `pause`, waits until one is released, and runs again from its start
-// (`readWhenReleased`). That is allowed, because a read has no effects.
+// (`#readWhenReleased`). That is allowed, because a read has no effects.
 import type { Executor, Statement, Take } from "../statement.js";
 import type { Tx } from "../transaction.js";
 import { Transaction } from "../transaction.js";
@@ -40,145 +40,158 @@ const SLICE_MS = 3;
 const MAX_PINNED = 4;
 
 /**
- * Creates a reader. Reads of one tick of the event loop share a snapshot unless something was committed meanwhile, by
- * whichever process, so that a read sees every write that was acknowledged before.
+ * Reads of one tick of the event loop share a snapshot unless something was committed meanwhile, by whichever process, so that
+ * a read sees every write that was acknowledged before.
  *
- * A unit that pauses pins its snapshot and its connection until it settles, and later reads use another
- * connection: a long unit sees one snapshot from beginning to end and does not block others.
- *
- * @param open opens a connection; called once at the start, and again when all others are in use
- * @param dataVersion reads a number that changes with every commit, on a connection that is not in a transaction
- * @param readMs a monotonic clock, in milliseconds
+ * A unit that pauses pins its snapshot and its connection until it settles, and later reads use another connection: a long
+ * unit sees one snapshot from beginning to end and does not block others.
  */
-export function createSnapshotReader(
-  open: () => ReadConnection,
-  dataVersion: () => unknown,
-  readMs = () => performance.now(),
-) {
-  let primary: ReadConnection | undefined = open();
-  const idle: ReadConnection[] = [primary];
+export class SnapshotReader {
+  readonly #open: () => ReadConnection;
+  readonly #dataVersion: () => unknown;
+  readonly #readMs: () => number;
+  #primary: ReadConnection | undefined;
+  readonly #idle: ReadConnection[];
   /** Paused units, in the order in which they resume. */
-  const paused: (() => void)[] = [];
+  readonly #paused: (() => void)[] = [];
   /** Units that could not pause because too many snapshots were pinned; each runs again when one is released. */
-  const queued: (() => void)[] = [];
-  let current: Snapshot | undefined;
-  let pinned = 0;
-  let resolveClose: (() => void) | undefined;
+  readonly #queued: (() => void)[] = [];
+  #current: Snapshot | undefined;
+  #pinned = 0;
+  #resolveClose: (() => void) | undefined;
 
-  function release(connection: ReadConnection): void {
-    if (!endTransaction(connection)) {
-      if (connection === primary) primary = undefined;
-      connection.close();
-      return;
+  /**
+   * @param open opens a connection; called once at the start, and again when all others are in use
+   * @param dataVersion reads a number that changes with every commit, on a connection that is not in a transaction
+   * @param readMs a monotonic clock, in milliseconds
+   */
+  constructor(open: () => ReadConnection, dataVersion: () => unknown, readMs = () => performance.now()) {
+    this.#open = open;
+    this.#dataVersion = dataVersion;
+    this.#readMs = readMs;
+    this.#primary = open();
+    this.#idle = [this.#primary];
+  }
+
+  /** Runs `unit` on the snapshot of the current tick of the event loop. */
+  read<T>(unit: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#read(unit, false);
+  }
+
+  /** Closes the connections after all paused units have settled. */
+  async close(): Promise<void> {
+    if (this.#current !== undefined) this.#endSnapshot(this.#current);
+    if (this.#pinned > 0) {
+      await new Promise<void>((resolve) => {
+        this.#resolveClose = resolve;
+      });
     }
-    // The last one is used first: the primary connection, which has the large cache, whenever it is idle.
-    if (connection === primary) idle.push(connection);
-    else idle.unshift(connection);
+    for (const connection of this.#idle) connection.close();
   }
 
-  function beginSnapshot(): Snapshot {
-    const version = dataVersion();
-    const connection = idle.pop() ?? open();
-    primary ??= connection;
-    connection.control("BEGIN");
-    return new Snapshot(connection, version, pause);
-  }
-
-  // Does nothing where it has ended.
-  function endSnapshot(snapshot: Snapshot): void {
-    if (current === snapshot) current = undefined;
-    if (snapshot.pinned || !snapshot.open) return;
-    snapshot.open = false;
-    release(snapshot.connection);
-  }
-
-  function currentSnapshot(): Snapshot {
-    if (current !== undefined && current.version !== dataVersion()) {
-      const replaced = current;
-      current = undefined;
-      // Where units of this tick still read it, the last of them ends it.
-      if (replaced.units === 0) endSnapshot(replaced);
-    }
-    if (current === undefined) {
-      const snapshot = beginSnapshot();
-      current = snapshot;
-      setImmediate(() => endSnapshot(snapshot));
-    }
-    return current;
-  }
-
-  function pin(snapshot: Snapshot): void {
-    snapshot.pinned = true;
-    pinned++;
-  }
-
-  function pause(snapshot: Snapshot): Promise<void> {
-    if (!snapshot.pinned) {
-      if (pinned >= MAX_PINNED) throw new TooManyPinnedError();
-      pin(snapshot);
-    }
-    return new Promise((resolve) => {
-      paused.push(resolve);
-      if (paused.length === 1) setImmediate(resumeOne);
-    });
-  }
-
-  // One unit per tick: the slices of several long units do not add up.
-  function resumeOne(): void {
-    paused.shift()?.();
-    if (paused.length > 0) setImmediate(resumeOne);
-  }
-
-  function releaseWhenUnused(snapshot: Snapshot): void {
-    if (snapshot.units > 0) return;
-    if (!snapshot.pinned) {
-      if (snapshot !== current) endSnapshot(snapshot);
-      return;
-    }
-    snapshot.pinned = false;
-    endSnapshot(snapshot);
-    pinned--;
-    queued.shift()?.();
-    if (pinned === 0) resolveClose?.();
-  }
-
-  async function readOn<T>(join: () => Snapshot, unit: (tx: Tx) => Promise<T>): Promise<T> {
-    const snapshot = join();
+  async #read<T>(unit: (tx: Tx) => Promise<T>, isPinned: boolean): Promise<T> {
+    const snapshot = isPinned ? this.#beginPinned() : this.#currentSnapshot();
     snapshot.units++;
     try {
       // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
-      return await unit(new ReadUnit(snapshot, readMs));
+      return await unit(new ReadUnit(snapshot, this.#readMs));
     } catch (error) {
       if (!(error instanceof TooManyPinnedError)) throw error;
     } finally {
       snapshot.units--;
-      releaseWhenUnused(snapshot);
+      this.#releaseWhenUnused(snapshot);
     }
-    return readWhenReleased(unit);
+    return this.#readWhenReleased(unit);
   }
 
   // Runs the unit from the start, on a snapshot of its own that is pinned from the beginning.
-  async function readWhenReleased<T>(unit: (tx: Tx) => Promise<T>): Promise<T> {
-    while (pinned >= MAX_PINNED) await new Promise<void>((resolve) => queued.push(resolve));
-    return readOn(beginPinned, unit);
+  async #readWhenReleased<T>(unit: (tx: Tx) => Promise<T>): Promise<T> {
+    while (this.#pinned >= MAX_PINNED) await new Promise<void>((resolve) => this.#queued.push(resolve));
+    return this.#read(unit, true);
   }
 
-  function beginPinned(): Snapshot {
-    const snapshot = beginSnapshot();
-    pin(snapshot);
+  #currentSnapshot(): Snapshot {
+    if (this.#current !== undefined && this.#current.version !== this.#dataVersion()) {
+      const replaced = this.#current;
+      this.#current = undefined;
+      // Where units of this tick still read it, the last of them ends it.
+      if (replaced.units === 0) this.#endSnapshot(replaced);
+    }
+    if (this.#current === undefined) {
+      const snapshot = this.#beginSnapshot();
+      this.#current = snapshot;
+      setImmediate(() => this.#endSnapshot(snapshot));
+    }
+    return this.#current;
+  }
+
+  #beginPinned(): Snapshot {
+    const snapshot = this.#beginSnapshot();
+    this.#pin(snapshot);
     return snapshot;
   }
 
-  return {
-    /** Runs `unit` on the snapshot of the current tick of the event loop. */
-    read: <T>(unit: (tx: Tx) => Promise<T>): Promise<T> => readOn(currentSnapshot, unit),
-    /** Closes the connections after all paused units have settled. */
-    async close(): Promise<void> {
-      if (current !== undefined) endSnapshot(current);
-      if (pinned > 0) await new Promise<void>((resolve) => (resolveClose = resolve));
-      for (const connection of idle) connection.close();
-    },
+  #beginSnapshot(): Snapshot {
+    const version = this.#dataVersion();
+    const connection = this.#idle.pop() ?? this.#open();
+    this.#primary ??= connection;
+    connection.control("BEGIN");
+    return new Snapshot(connection, version, this.#pause);
+  }
+
+  #pin(snapshot: Snapshot): void {
+    snapshot.pinned = true;
+    this.#pinned++;
+  }
+
+  readonly #pause = (snapshot: Snapshot): Promise<void> => {
+    if (!snapshot.pinned) {
+      if (this.#pinned >= MAX_PINNED) throw new TooManyPinnedError();
+      this.#pin(snapshot);
+    }
+    return new Promise((resolve) => {
+      this.#paused.push(resolve);
+      if (this.#paused.length === 1) setImmediate(this.#resumeOne);
+    });
   };
+
+  // One unit per tick: the slices of several long units do not add up.
+  readonly #resumeOne = (): void => {
+    this.#paused.shift()?.();
+    if (this.#paused.length > 0) setImmediate(this.#resumeOne);
+  };
+
+  #releaseWhenUnused(snapshot: Snapshot): void {
+    if (snapshot.units > 0) return;
+    if (!snapshot.pinned) {
+      if (snapshot !== this.#current) this.#endSnapshot(snapshot);
+      return;
+    }
+    snapshot.pinned = false;
+    this.#endSnapshot(snapshot);
+    this.#pinned--;
+    this.#queued.shift()?.();
+    if (this.#pinned === 0) this.#resolveClose?.();
+  }
+
+  // Does nothing where it has ended.
+  #endSnapshot(snapshot: Snapshot): void {
+    if (this.#current === snapshot) this.#current = undefined;
+    if (snapshot.pinned || !snapshot.open) return;
+    snapshot.open = false;
+    this.#release(snapshot.connection);
+  }
+
+  #release(connection: ReadConnection): void {
+    if (!endTransaction(connection)) {
+      if (connection === this.#primary) this.#primary = undefined;
+      connection.close();
+      return;
+    }
+    // The last one is used first: the primary connection, which has the large cache, whenever it is idle.
+    if (connection === this.#primary) this.#idle.push(connection);
+    else this.#idle.unshift(connection);
+  }
 }
 
 // A statement that failed because of the disk may have ended the transaction, or make its COMMIT fail. Its caller has got

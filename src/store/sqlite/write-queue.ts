@@ -3,10 +3,10 @@
 // (docs/adr/0003-group-commit.md).
 //
 //   submit      puts the unit in the queue of its caller (kernel/fair-queue.ts), and schedules a drain
-//   drain       in the next tick: BEGIN IMMEDIATE, which waits up to 5 s for other processes
-//   runBatch    takes units in the order of the fair queue, until 64 have run or 5 ms have passed
-//   runCall     SAVEPOINT; the unit; RELEASE, or ROLLBACK TO where the unit has failed. One that fails takes nothing with it
-//   commit      COMMIT, which waits for the disk
+//   #drain      in the next tick: BEGIN IMMEDIATE, which waits up to 5 s for other processes
+//   #runBatch   takes units in the order of the fair queue, until 64 have run or 5 ms have passed
+//   #runCall    SAVEPOINT; the unit; RELEASE, or ROLLBACK TO where the unit has failed. One that fails takes nothing with it
+//   #commit     COMMIT, which waits for the disk
 //   responses   each caller gets the value or the error of its unit; then the next batch
 //
 // A batch fails as a whole, and each of its callers gets the error, in three cases: COMMIT fails; an error such as a full
@@ -71,82 +71,96 @@ interface Batch {
 
 type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
 
-/**
- * Creates the queue.
- *
- * @param counts counts batches and commits
- * @param guard keeps writes out of files that were removed or replaced
- */
-export function createWriteQueue(
-  connection: WriterConnection,
-  clock: Clock,
-  counts: StoreCounts = createStoreCounts(),
-  guard: WriteGuard = { beforeBatch() {}, afterCommit() {}, onBusy() {} },
-) {
-  const queue = new FairQueue<QueuedCall>(MAX_QUEUED);
-  let draining = false;
-  let closed = false;
-  let resolveClose: (() => void) | undefined;
+/** The queue of writes. */
+export class WriteQueue {
+  readonly #connection: WriterConnection;
+  readonly #clock: Clock;
+  readonly #counts: StoreCounts;
+  readonly #guard: WriteGuard;
+  readonly #queue = new FairQueue<QueuedCall>(MAX_QUEUED);
+  /** From the schedule of a drain until the queue is empty. */
+  #isDraining = false;
+  #isClosed = false;
+  #resolveClose: (() => void) | undefined;
 
-  return {
-    /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
-    submit<T>(unit: (tx: Tx) => Promise<T>, options?: UnitOptions): Promise<T> {
-      if (closed) return Promise.reject(unavailable("the service is stopping"));
-      return new Promise<T>((resolve, reject) => {
-        const trace = options?.trace?.isRecording ? options.trace : undefined;
-        const { key, startByMs, late } = waitForTurn(options ?? {}, clock);
-        const call = { key, startByMs, late, unit, trace, resolve: resolve as (value: unknown) => void, reject };
-        queue.push(call)?.reject(databaseBusy());
-        if (!draining) schedule(performance.now() + BUSY_LIMIT_MS);
-      });
-    },
-    /** How many units wait. */
-    get length(): number {
-      return queue.size;
-    },
-    /** Accepts no more units; resolves when those in the queue have run. */
-    close(): Promise<void> {
-      closed = true;
-      return draining ? new Promise((resolve) => (resolveClose = resolve)) : Promise.resolve();
-    },
-  };
-
-  function schedule(busyUntilMs: number): void {
-    draining = true;
-    // A new macrotask, so that all calls of this tick of the event loop share the batch.
-    setImmediate(() => void drain(busyUntilMs));
+  /**
+   * @param counts counts batches and commits
+   * @param guard keeps writes out of files that were removed or replaced
+   */
+  constructor(
+    connection: WriterConnection,
+    clock: Clock,
+    counts: StoreCounts = createStoreCounts(),
+    guard: WriteGuard = { beforeBatch() {}, afterCommit() {}, onBusy() {} },
+  ) {
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#counts = counts;
+    this.#guard = guard;
   }
 
-  async function drain(busyUntilMs: number): Promise<void> {
-    for (const call of queue.expired(performance.now())) call.reject(call.late());
+  /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
+  submit<T>(unit: (tx: Tx) => Promise<T>, options?: UnitOptions): Promise<T> {
+    if (this.#isClosed) return Promise.reject(unavailable("the service is stopping"));
+    return new Promise<T>((resolve, reject) => {
+      const trace = options?.trace?.isRecording ? options.trace : undefined;
+      const { key, startByMs, late } = waitForTurn(options ?? {}, this.#clock);
+      const call = { key, startByMs, late, unit, trace, resolve: resolve as (value: unknown) => void, reject };
+      this.#queue.push(call)?.reject(databaseBusy());
+      if (!this.#isDraining) this.#schedule(performance.now() + BUSY_LIMIT_MS);
+    });
+  }
+
+  /** How many units wait. */
+  get length(): number {
+    return this.#queue.size;
+  }
+
+  /** Accepts no more units; resolves when those in the queue have run. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    if (!this.#isDraining) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#resolveClose = resolve;
+    });
+  }
+
+  #schedule(busyUntilMs: number): void {
+    this.#isDraining = true;
+    // A new macrotask, so that all calls of this tick of the event loop share the batch.
+    setImmediate(() => void this.#drain(busyUntilMs));
+  }
+
+  async #drain(busyUntilMs: number): Promise<void> {
+    for (const call of this.#queue.expired(performance.now())) call.reject(call.late());
     try {
-      guard.beforeBatch();
-      rollBack();
-      connection.control("BEGIN IMMEDIATE");
+      this.#guard.beforeBatch();
+      this.#rollBack();
+      this.#connection.control("BEGIN IMMEDIATE");
     } catch (error) {
       // Not by the clock of the machine, which may be set back meanwhile.
       if (isBusy(error) && performance.now() < busyUntilMs) {
-        setTimeout(() => void drain(busyUntilMs), MIN_RETRY_MS + Math.random() * (MAX_RETRY_MS - MIN_RETRY_MS));
+        setTimeout(() => void this.#drain(busyUntilMs), MIN_RETRY_MS + Math.random() * (MAX_RETRY_MS - MIN_RETRY_MS));
         return;
       }
-      if (isBusy(error)) guard.onBusy(error);
+      if (isBusy(error)) this.#guard.onBusy(error);
       const failure = isBusy(error) ? unavailable("another process holds the database", 1000, error) : error;
-      for (let call = queue.take(); call !== undefined; call = queue.take()) call.reject(failure);
-      return next();
+      for (let call = this.#queue.take(); call !== undefined; call = this.#queue.take()) call.reject(failure);
+      return this.#next();
     }
     const batch: Batch = { calls: [], startMs: performance.now(), trace: undefined };
     let outcomes: Outcome[] = [];
     try {
-      outcomes = await runBatch(batch);
+      outcomes = await this.#runBatch(batch);
       const startMs = performance.now();
-      commit(batch);
-      guard.afterCommit();
+      this.#commit(batch);
+      this.#guard.afterCommit();
       const commitMs = performance.now() - startMs;
-      for (const { key } of batch.calls) queue.charge(key, commitMs / batch.calls.length);
-      counts.commitSeconds.observe(commitMs / 1000);
-      counts.batchUnits.observe(batch.calls.length);
+      for (const { key } of batch.calls) this.#queue.charge(key, commitMs / batch.calls.length);
+      this.#counts.commitSeconds.observe(commitMs / 1000);
+      this.#counts.batchUnits.observe(batch.calls.length);
     } catch (error) {
-      rollBack();
+      this.#rollBack();
       outcomes = batch.calls.map((call) => ({ call, error }));
       batch.trace?.fail(error);
     }
@@ -154,33 +168,33 @@ export function createWriteQueue(
       if ("error" in outcome) outcome.call.reject(outcome.error);
       else outcome.call.resolve(outcome.value);
     }
-    next();
+    this.#next();
   }
 
-  function commit({ calls, trace }: Batch): void {
+  #commit({ calls, trace }: Batch): void {
     const span = trace?.startChild("COMMIT", { "db.system.name": "sqlite", "db.operation.name": "COMMIT" });
-    connection.control("COMMIT");
+    this.#connection.control("COMMIT");
     span?.end();
     trace?.setAttributes({ "arbor.batch.calls": calls.length });
     trace?.end();
   }
 
   // Throws when the whole batch fails.
-  async function runBatch(batch: Batch): Promise<Outcome[]> {
+  async #runBatch(batch: Batch): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
     const { calls } = batch;
     const endMs = batch.startMs + MAX_BATCH_MS;
     const overdue = nextImmediate();
     try {
       while (calls.length < MAX_BATCH_CALLS && (calls.length === 0 || performance.now() < endMs)) {
-        const call = queue.take();
+        const call = this.#queue.take();
         if (call === undefined) break;
         calls.push(call);
         if (call.trace !== undefined) traceCall(batch, call.trace);
         const startMs = performance.now();
         const isLate = startMs >= call.startByMs;
-        outcomes.push(isLate ? { call, error: call.late() } : await runCall(call, overdue.reached));
-        queue.charge(call.key, performance.now() - startMs);
+        outcomes.push(isLate ? { call, error: call.late() } : await this.#runCall(call, overdue.reached));
+        this.#queue.charge(call.key, performance.now() - startMs);
       }
     } finally {
       overdue.cancel();
@@ -188,41 +202,41 @@ export function createWriteQueue(
     return outcomes;
   }
 
-  async function runCall(call: QueuedCall, overdue: Promise<never>): Promise<Outcome> {
-    const tx = new Transaction(connection);
-    connection.control("SAVEPOINT call");
+  async #runCall(call: QueuedCall, overdue: Promise<never>): Promise<Outcome> {
+    const tx = new Transaction(this.#connection);
+    this.#connection.control("SAVEPOINT call");
     try {
       const value = await Promise.race([call.unit(tx), overdue]);
       tx.revoke();
-      connection.control("RELEASE call");
+      this.#connection.control("RELEASE call");
       return { call, value };
     } catch (error) {
       tx.revoke();
       // An error such as a full disk may have ended the transaction: then the whole batch fails.
-      if (error instanceof OverdueError || !connection.inTransaction) throw error;
-      connection.control("ROLLBACK TO call");
-      connection.control("RELEASE call");
+      if (error instanceof OverdueError || !this.#connection.inTransaction) throw error;
+      this.#connection.control("ROLLBACK TO call");
+      this.#connection.control("RELEASE call");
       return { call, error };
     }
   }
 
   // An error of the rollback is not thrown: the callers of this batch get the first error, and the next
   // batch fails by itself.
-  function rollBack(): void {
+  #rollBack(): void {
     try {
-      if (connection.inTransaction) connection.control("ROLLBACK");
+      if (this.#connection.inTransaction) this.#connection.control("ROLLBACK");
     } catch {
       // The transaction is still open. The next batch tries to end it again.
     }
   }
 
-  function next(): void {
-    if (queue.size > 0) {
-      schedule(performance.now() + BUSY_LIMIT_MS);
+  #next(): void {
+    if (this.#queue.size > 0) {
+      this.#schedule(performance.now() + BUSY_LIMIT_MS);
       return;
     }
-    draining = false;
-    resolveClose?.();
+    this.#isDraining = false;
+    this.#resolveClose?.();
   }
 }
 
