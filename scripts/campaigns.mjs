@@ -47,8 +47,6 @@ const campaigns = new Map([
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
   ["pooler", node("with-pg", process.execPath, "scripts/test.mjs", "test/pg/pooler.test.ts")],
   ["copy", node("with-pg", process.execPath, "scripts/copy-kills.mjs", "--kills", "200")],
-  ["convert", node("with-pg", process.execPath, "scripts/convert-kills.mjs")],
-  ["convert-control", node("convert-kills", "--rows", "1000", "--kills", "1", "--control")],
 ]);
 
 const names = process.argv.slice(2);

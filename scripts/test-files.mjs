@@ -189,7 +189,6 @@ const LONG = new Map([
   ["test/scripts/sbom.test.ts", 2],
   ["test/store/data-directory.test.ts", 2],
   ["test/store/sqlite-file.test.ts", 2],
-  ["test/upgrade/backup.test.ts", 2],
 ]);
 const SHORT_S = 0.7;
 

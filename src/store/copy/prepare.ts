@@ -26,7 +26,6 @@ import type { CopySource, CopyTarget } from "./databases.js";
 export async function assertCopyable({ name, dialect, state, query }: CopySource): Promise<void> {
   if (state.isEmpty) throw noInstallation(name, "it has no tables of one");
   assertMayOpen(state.oldestVersion);
-  if (state.old !== undefined) throw expansionNeeded(state);
   // A newer version may have expanded it, and this one does not know what that added.
   if (state.lastSchemaMs > (listSchemaMigrations(dialect, 0).at(-1)?.createdMs ?? 0)) {
     throw failedPrecondition(
@@ -34,7 +33,7 @@ export async function assertCopyable({ name, dialect, state, query }: CopySource
       `a newer version of arbor than ${VERSION} has expanded the database: copy it with that version`,
     );
   }
-  if (needsExpanding(state)) throw expansionNeeded(state);
+  if (needsExpanding(state)) throw expansionNeeded();
   if (needsContracting(state)) {
     throw failedPrecondition(
       "DATABASE_VERSION",
