@@ -19,6 +19,7 @@ import { confirmDelete } from "../output/confirm.js";
 import { formatNamed } from "../output/describe.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
+import { formatTime } from "../output/time.js";
 import { print, withInstallation } from "./host.js";
 
 /** `arbor admin quotas list`: the usage and the limits of an organisation. */
@@ -118,7 +119,7 @@ function roleToJson({ row, bindings }: OperatorRole): string {
   const { uid, name, description } = row;
   return JSON.stringify({
     ...{ uid, name, description, capabilities: listCapabilityNames(row.capabilities) },
-    createTime: new Date(row.createTimeMs).toISOString(),
+    createTime: formatTime(row.createTimeMs),
     bindings: bindings.map(({ uid, identityUid, groupUid }) => ({ uid, identityUid, groupUid })),
   });
 }
@@ -152,13 +153,13 @@ function jobToJson(row: JobRow, nowMs: number) {
     leader: row.holder,
     fence: row.fence,
     leased: row.expireTimeMs > nowMs,
-    lastRunTime: formatTime(row.startTimeMs),
+    lastRunTime: formatTimeOrNull(row.startTimeMs),
     durationMs: row.durationMs,
     changes: row.changes,
-    nextRunTime: formatTime(row.nextTimeMs),
+    nextRunTime: formatTimeOrNull(row.nextTimeMs),
     failures: row.failures,
     lastError: row.error,
-    lastErrorTime: formatTime(row.errorTimeMs),
+    lastErrorTime: formatTimeOrNull(row.errorTimeMs),
   };
 }
 
@@ -167,12 +168,12 @@ function formatJobs(rows: readonly JobRow[]): string[] {
   const cells = rows.map((row) => [
     row.name,
     row.holder,
-    formatTime(row.startTimeMs) ?? "",
+    formatTimeOrNull(row.startTimeMs) ?? "",
     row.durationMs === null ? "" : `${row.durationMs} ms`,
     row.changes === null ? "" : String(row.changes),
-    formatTime(row.nextTimeMs) ?? "",
+    formatTimeOrNull(row.nextTimeMs) ?? "",
     String(row.failures),
-    row.error === null ? "" : `${formatTime(row.errorTimeMs)} ${row.error}`,
+    row.error === null ? "" : `${formatTimeOrNull(row.errorTimeMs)} ${row.error}`,
   ]);
   return createTable(
     columns.map((title) => ({ title })),
@@ -180,6 +181,6 @@ function formatJobs(rows: readonly JobRow[]): string[] {
   ).lines(cells);
 }
 
-function formatTime(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+function formatTimeOrNull(ms: number | null): string | null {
+  return ms === null ? null : formatTime(ms);
 }

@@ -8,6 +8,7 @@ import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
 import type { Tx } from "../../store/transaction.js";
 import { confirm } from "../output/confirm.js";
 import { createTable } from "../output/table.js";
+import { formatTime } from "../output/time.js";
 import { NOT_REVOKED, print, withInstallation } from "./host.js";
 
 const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
@@ -92,10 +93,6 @@ export async function listCommand(settings: Settings, { json = false }: { json?:
 function toJson({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
   const nextTime = nextTimeMs === null ? null : formatTime(nextTimeMs);
   return { kid, purpose, state, createTime: formatTime(createTimeMs), nextTime };
-}
-
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 function formatTable(rows: readonly ReturnType<typeof toJson>[]): string[] {

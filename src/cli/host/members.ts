@@ -14,6 +14,7 @@ import type { Tx } from "../../store/transaction.js";
 import { invalidFlag } from "../errors.js";
 import { createTable } from "../output/table.js";
 import { escapeControls } from "../output/terminal.js";
+import { formatTime } from "../output/time.js";
 import { print, withInstallation } from "./host.js";
 
 const MAX_ROWS = 1_000;
@@ -150,8 +151,4 @@ function formatTable(titles: readonly string[], cells: readonly (readonly string
     titles.map((title) => ({ title })),
     { colour: false, width: undefined },
   ).lines(cells);
-}
-
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString();
 }
