@@ -1,6 +1,6 @@
 // What must hold before a copy begins: the source is an installation in the form of this version, and the target is
 // empty or an unfinished copy of the same installation.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { assertNoUnknownObjects } from "../check/objects.js";
 import { type CopyMark, formatMark, parseMark } from "../copy-mark.js";
@@ -52,7 +52,7 @@ export async function assertCopyable({ name, dialect, state, query }: CopySource
 export async function identifySource(source: CopySource, checkName: string): Promise<string> {
   const check = await source.setting(checkName);
   if (check === undefined) throw noInstallation(source.name, "it was never completed");
-  return createHash("sha256").update(check).digest("hex").slice(0, 32);
+  return sha256(check).toString("hex").slice(0, 32);
 }
 
 /**
