@@ -1,6 +1,6 @@
 // The long versions of random tests, which `npm test` runs for seconds: hours on two processors.
 // Each prints its seed and its figures. The table at the end says which failed.
-//   npm run test:campaigns [-- NAME...]
+//   npm run campaign -- long [NAME...]
 import { spawnSync } from "node:child_process";
 
 const node = (script, ...args) => [process.execPath, `scripts/${script}.mjs`, ...args];
@@ -52,7 +52,7 @@ const campaigns = new Map([
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !campaigns.has(name));
 if (unknown.length > 0) {
-  console.error(`campaigns: ${unknown.join(", ")} is none of ${[...campaigns.keys()].join(", ")}`);
+  console.error(`long-campaigns: ${unknown.join(", ")} is none of ${[...campaigns.keys()].join(", ")}`);
   process.exit(2);
 }
 const results = [...campaigns]
