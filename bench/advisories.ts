@@ -1,7 +1,7 @@
 // Filters of advisories: the first page of 50 with the total, where 0.01 %, 1 % and 50 % of the advisories match, and of
 // combinations, over HTTP on one connection.
 //
-//   npm run bench:advisories -- [--rows 100000] [--calls 30] [--service dist/main.js]... [--orders]
+//   npm run bench -- advisories [--rows 100000] [--calls 30] [--service dist/main.js]... [--orders]
 //
 // With TEST_ARBOR_DATABASE_URL the advisories are in that empty PostgreSQL database, else in SQLite. Several services
 // response one after the other on the same data.

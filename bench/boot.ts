@@ -1,7 +1,7 @@
 // How long a start takes, and what it leaves to the first calls. A bare `node:http` server, the service on existing data
 // and the service on a new directory are started in turn.
 //
-//   npm run bench:boot [-- --runs 15] [--against DIRECTORY]
+//   npm run bench -- boot [--runs 15] [--against DIRECTORY]
 //
 // --against measures another built checkout beside this one. A Node that can keep compiled code (22.8 and newer) is measured
 // with and without it.

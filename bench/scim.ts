@@ -1,7 +1,7 @@
 // The endpoint of directories with 100,000 people and 1,000 groups of 1,000 on SQLite: how long each request takes, and the longest turn of the event loop
 // while it runs, which is what other callers wait.
 //
-//   npm run bench:scim [-- --people N --groups N --members N]
+//   npm run bench -- scim [--people N --groups N --members N]
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { randomIds } from "../src/kernel/ids.js";

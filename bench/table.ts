@@ -1,7 +1,7 @@
 // What a caller waits for and what a machine gives, in one table: REST, gRPC and the token exchange, with one worker, with
 // two, and on PostgreSQL with one node and with two, beside servers of Node that answer the same from memory.
 //
-//   npm run bench [-- --only get,list,grpc8,grpc32,exchange,create] [--slices 12] [--seconds 0.5] [--no-postgres]
+//   npm run bench -- table [--only get,list,grpc8,grpc32,exchange,create] [--slices 12] [--seconds 0.5] [--no-postgres]
 //
 // Servers, database and load generator share all processors of the machine, as without a benchmark. The machine becomes faster
 // and slower within a second, so each column gets a short slice in turn, again and again: a ratio is the median of those
@@ -47,7 +47,7 @@ const { values } = parseArgs({
 });
 const [slices, seconds] = [Number(values.slices), Number(values.seconds)];
 if (!(slices >= 1 && seconds > 0)) {
-  console.error("usage: npm run bench [-- --only ROWS] [--slices N] [--seconds S] [--no-postgres]");
+  console.error("usage: npm run bench -- table [--only ROWS] [--slices N] [--seconds S] [--no-postgres]");
   process.exit(2);
 }
 requireTools("h2load", "taskset");

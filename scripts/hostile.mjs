@@ -1,6 +1,6 @@
 // Attacks a running service while an honest client calls it: builds the service,
 // then runs test/hostile, one file after the other.
-//   npm run test:hostile [-- --campaign | --short] [--workers N] [-- FILE...]
+//   npm run campaign -- hostile [--campaign | --short] [--workers N] [FILE...]
 // With --campaign the honest client makes 3,000 calls during each attack in place of
 // 1,000, and the combined attack takes 5 minutes in place of one. With --short, for
 // shared machines, it makes 300, the combined attack takes 15 seconds, and times are

@@ -156,7 +156,7 @@ const LONG = new Map([
   ["test/cli/variables.test.ts", 3],
   ["test/codec/json-differential.test.ts", 3],
   ["test/codec/json-writer.test.ts", 3],
-  ["test/config/schema.test.ts", 3],
+  ["test/config/values.test.ts", 3],
   ["test/contract/callable-methods.test.ts", 3],
   ["test/e2e/one-processor.test.ts", 3],
   ["test/issuer/keys/interleaving.test.ts", 3],
@@ -189,7 +189,6 @@ const LONG = new Map([
   ["test/scripts/sbom.test.ts", 2],
   ["test/store/data-directory.test.ts", 2],
   ["test/store/sqlite-file.test.ts", 2],
-  ["test/upgrade/backup.test.ts", 2],
 ]);
 const SHORT_S = 0.7;
 

@@ -58,7 +58,7 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc/connect",
     "node:",
   ],
-  vulnerabilities: [...feature, "store/advisories", "iam/groups", "node:crypto"],
+  vulnerabilities: [...feature, "store/advisories", "iam/groups"],
   events: [
     ...feature,
     "audit/event-tail",
@@ -184,7 +184,6 @@ const rules: Record<string, readonly string[]> = {
     "iam/scim-users",
     "outbound/slots",
     "@connectrpc/connect",
-    "node:crypto",
     "node:util",
   ],
   // What the protocol says, whatever is stored.

@@ -39,12 +39,6 @@ function describeDefault({ default: text, unset }: Setting<unknown>): string | u
   return described === "" || described === "none" || described === "false" ? undefined : described;
 }
 
-/** The rules that no JSON schema can say. */
-const NOT_IN_SCHEMA = [
-  "which files exist and what they contain, what must hold between two settings,",
-  "whether a key or a quota is given twice, and which international host names are valid",
-] as const;
-
 const INTRODUCTION = `# Settings
 
 <!-- Written by \`npm run gen\` from src/config/settings.ts. -->
@@ -59,8 +53,8 @@ file overrides the default. An empty value counts as absent.
 - Switches need no value as a flag. In the environment and in the file they are \`true\` or \`false\`.
 - Durations are a number of \`s\`, \`m\`, \`h\` or \`d\`; sizes a number of \`KiB\`, \`MiB\` or \`GiB\`.
 - The file is strict JSON without comments. [settings.schema.json](settings.schema.json) is its JSON schema, which
-  \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is. The schema accepts what Arbor accepts,
-  but it cannot know ${NOT_IN_SCHEMA.join("\n  ")}.
+  \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is. The schema knows names, types, words and
+  the limits of numbers; \`arbor config check\` checks everything.
 - The start fails if the name of an environment variable begins with \`ARBOR_\` and is not a setting, and if the file has an
   unknown key. Exceptions are \`ARBOR_CONFIG\` and the variables of the commands for clients ([cli.md](cli.md)). Variables
   that Kubernetes sets for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`,
@@ -120,7 +114,7 @@ export function buildSchema(table: SettingTable = settings): Record<string, unkn
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "Settings of arbor",
-    description: `The file that --config or ARBOR_CONFIG names. A schema cannot know ${NOT_IN_SCHEMA.join(" ")}.`,
+    description: "The file that --config or ARBOR_CONFIG names; `arbor config check` checks its values.",
     type: "object",
     properties: { [SCHEMA_KEY]: { type: "string" }, ...Object.fromEntries([...properties, ...former]) },
     additionalProperties: false,

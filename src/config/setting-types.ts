@@ -4,17 +4,7 @@
 import { BlockList, isIP } from "node:net";
 import type { ListenAddress } from "../kernel/ip-address.js";
 import { type IssuerKeySource, isKeyUrl, parseKeyFile } from "../kernel/issuer-keys.js";
-import {
-  IPV6,
-  ISSUER,
-  listPattern,
-  measurePattern,
-  NETWORK,
-  numberPattern,
-  ORIGIN,
-  PLAIN_URL,
-  PORT,
-} from "./patterns.js";
+import { isIPv6, isIssuer, isNetwork, isOrigin, isPlainUrl, isPort, parseWholeNumber } from "./addresses.js";
 
 export type ValueSchema = Readonly<Record<string, unknown>>;
 
@@ -25,10 +15,7 @@ export interface Kind<T> {
   readonly range: string;
   /** The range has a lower and an upper limit, which the help mentions. */
   readonly hasLimits?: boolean;
-  /**
-   * The schema of a value in a file. It accepts the texts that `parse` accepts, the empty text, which is none, and values of
-   * `jsonType`.
-   */
+  /** The schema of a value in a file: types, words and limits of numbers. It may accept more than `parse`. */
   readonly schema: ValueSchema;
   /** What else than a text a file may have. */
   readonly jsonType?: "boolean" | "number";
@@ -80,49 +67,35 @@ export function define<T, R extends Row>(row: R, kind: Kind<T>): Setting<ValueOf
   return { ...kind, ...row, fallback } as Setting<ValueOf<T, R>>;
 }
 
-/**
- * What a pattern says about a kind: its schema, and its parser, which accepts no other text.
- *
- * @param pattern what the whole text must match
- * @param rule what errors say after `must be`
- * @param convert converts what matches; throws Error for the little that a pattern cannot say
- */
-export function buildFromPattern<T>(
-  pattern: string,
-  rule: string,
-  convert: (given: string) => T,
-): Pick<Kind<T>, "parse" | "schema"> {
-  const whole = new RegExp(`^(?:${pattern})$`, "u");
-  return {
-    parse: (given) => (whole.test(given) ? convert(given) : reject(rule)),
-    schema: { type: "string", pattern: `^(?:${pattern})?$` },
-  };
+const TEXT: ValueSchema = { type: "string" };
+
+function wholePattern(pattern: string): RegExp {
+  return new RegExp(`^(?:${pattern})$`, "u");
 }
 
 /** Text. @param row `pattern` is what the whole of it must match, and `range` says so */
 export function text<R extends Row & { placeholder: string; range: string; pattern: string }>(row: R) {
-  const { pattern, placeholder, range } = row;
-  return define<string, R>(row, { placeholder, range, ...buildFromPattern(pattern, range, String), format: String });
+  const { placeholder, range } = row;
+  const pattern = wholePattern(row.pattern);
+  const parse = (given: string) => (pattern.test(given) ? given : reject(range));
+  return define<string, R>(row, { placeholder, range, schema: TEXT, parse, format: String });
 }
 
 /** A switch, which is on or off. */
 export function flag<R extends Row & { default: "true" | "false" }>(row: R) {
   const range = "true or false";
-  const { parse, schema } = buildFromPattern(
-    anyCase(["true", "1", "yes", "on", "false", "0", "no", "off"]),
-    range,
-    (given) => /^(true|1|yes|on)$/i.test(given),
-  );
+  const parse = (given: string) => {
+    const isOn = ON.includes(given.toLowerCase());
+    return isOn || OFF.includes(given.toLowerCase()) ? isOn : reject(range);
+  };
   return define<boolean, R>(row, {
     ...{ range, parse, format: String, isSwitch: true },
-    ...{ schema: { anyOf: [{ type: "boolean" }, schema] }, jsonType: "boolean" },
+    ...{ schema: { enum: [true, false, ...ON, ...OFF, ""] }, jsonType: "boolean" },
   });
 }
 
-// A pattern in a schema has no flags.
-function anyCase(words: readonly string[]): string {
-  return words.join("|").replace(/[a-z]/g, (letter) => `[${letter.toUpperCase()}${letter}]`);
-}
+const ON = ["true", "1", "yes", "on"];
+const OFF = ["false", "0", "no", "off"];
 
 /**
  * One of some words.
@@ -172,12 +145,16 @@ export function size<R extends Row & { min: string; max: string }>(row: R) {
 
 function measure(units: Readonly<Record<string, number>>, { min, max }: { min: string; max: string }, example: string) {
   const convert = (given: string) => {
-    const [, number = "", unit = ""] = /^([0-9]+)(.+)$/.exec(given) ?? [];
-    return Number(number) * (units[unit] ?? Number.NaN);
+    const [, number = "", unit = ""] = /^([0-9]+)([A-Za-z]+)$/.exec(given) ?? [];
+    return Object.hasOwn(units, unit) ? Number(number) * (units[unit] ?? 0) : Number.NaN;
   };
   const range = `${min} to ${max}`;
-  const pattern = measurePattern(units, convert(min), convert(max));
-  return { range, hasLimits: true, ...buildFromPattern(pattern, `${example}: ${range}`, convert) };
+  const [least, most] = [convert(min), convert(max)];
+  const parse = (given: string) => {
+    const value = convert(given);
+    return value >= least && value <= most ? value : reject(`${example}: ${range}`);
+  };
+  return { range, hasLimits: true, schema: TEXT, parse };
 }
 
 function formatIn(units: Readonly<Record<string, number>>, value: number): string {
@@ -190,23 +167,28 @@ function formatIn(units: Readonly<Record<string, number>>, value: number): strin
 export function integer<R extends Row & { placeholder: string; min: number; max: number }>(row: R) {
   const { placeholder, min, max } = row;
   const range = `${min} to ${max}`;
-  const { parse, schema } = buildFromPattern(numberPattern(min, max), `a whole number: ${range}`, Number);
-  return define<number, R>(row, {
-    ...{ placeholder, range, hasLimits: true, parse, format: String },
-    ...{ schema: { anyOf: [{ type: "integer", minimum: min, maximum: max }, schema] }, jsonType: "number" },
-  });
+  const parse = (given: string) => parseBetween(given, row, `a whole number: ${range}`);
+  return define<number, R>(row, { placeholder, range, hasLimits: true, parse, format: String, ...numberSchema(row) });
+}
+
+function parseBetween(given: string, { min, max }: { min: number; max: number }, rule: string): number {
+  const value = parseWholeNumber(given);
+  return value >= min && value <= max ? value : reject(rule);
+}
+
+// The limits are for numbers, and a text is one as well.
+function numberSchema({ min, max }: { min: number; max: number }) {
+  return { schema: { type: ["integer", "string"], minimum: min, maximum: max }, jsonType: "number" } as const;
 }
 
 /** A whole number between two others, or `auto`. */
 export function integerOrAuto<R extends Row & { placeholder: string; min: number; max: number }>(row: R) {
   const { placeholder, min, max } = row;
   const range = `auto, or ${min} to ${max}`;
-  const { parse, schema } = buildFromPattern<number | "auto">(`auto|${numberPattern(min, max)}`, range, (given) =>
-    given === "auto" ? given : Number(given),
-  );
+  const parse = (given: string) => (given === "auto" ? given : parseBetween(given, row, range));
   return define<number | "auto", R>(row, {
     ...{ placeholder, range, hasLimits: true, parse, format: String },
-    ...{ schema: { anyOf: [{ type: "integer", minimum: min, maximum: max }, schema] }, jsonType: "number" },
+    ...numberSchema(row),
   });
 }
 
@@ -220,7 +202,7 @@ export function file<R extends Row & { checkContent?: (content: Buffer) => void;
   const parse = (given: string) => given;
   const range = "a file that can be read";
   return define<string, R>(row, {
-    ...{ placeholder: "file", range, schema: { type: "string" }, parse, format: String },
+    ...{ placeholder: "file", range, schema: TEXT, parse, format: String },
     ...{ isFile: true, isPrivate: row.isPrivate, checkContent: row.checkContent },
   });
 }
@@ -230,11 +212,11 @@ export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-const ADDRESS = `(?:\\[(?:${IPV6})\\]|[^\\s:/[\\]]+):${PORT}`;
-
-function parseAddress(given: string): ListenAddress {
-  const end = given.lastIndexOf(":");
-  return { host: given.slice(0, end).replace(/^\[|\]$/g, ""), port: Number(given.slice(end + 1)) };
+function parseAddress(given: string, rule: string): ListenAddress {
+  const [, host = "", port = ""] = /^(.*):([0-9]+)$/.exec(given) ?? [];
+  const isHost = host.startsWith("[") ? host.endsWith("]") && isIPv6(host.slice(1, -1)) : /^[^\s:/[\]]+$/u.test(host);
+  if (!isHost || !isPort(port)) reject(rule);
+  return { host: host.replace(/^\[|\]$/g, ""), port: Number(port) };
 }
 
 function formatAddress({ host, port }: ListenAddress): string {
@@ -245,8 +227,8 @@ function formatAddress({ host, port }: ListenAddress): string {
 export function listenAddress<R extends Row>(row: R) {
   const range = "host:port, such as 127.0.0.1:8080 or [::1]:8080";
   return define<ListenAddress, R>(row, {
-    ...{ placeholder: "host:port", range, format: formatAddress },
-    ...buildFromPattern(ADDRESS, range, parseAddress),
+    ...{ placeholder: "host:port", range, schema: TEXT, format: formatAddress },
+    parse: (given) => parseAddress(given, range),
   });
 }
 
@@ -254,76 +236,82 @@ export function listenAddress<R extends Row>(row: R) {
 export function optionalListenAddress<R extends Row>(row: R) {
   const range = "off, or host:port, such as 127.0.0.1:9464";
   return define<ListenAddress | "off", R>(row, {
-    ...{ placeholder: "host:port", range, format: (value) => (value === "off" ? value : formatAddress(value)) },
-    ...buildFromPattern<ListenAddress | "off">(`off|${ADDRESS}`, range, (given) =>
-      given === "off" ? given : parseAddress(given),
-    ),
+    ...{ placeholder: "host:port", range, schema: TEXT },
+    format: (value) => (value === "off" ? value : formatAddress(value)),
+    parse: (given) => (given === "off" ? given : parseAddress(given, range)),
   });
 }
 
-// A name in another script than ASCII may match the pattern and be invalid.
+// A name in another script than ASCII may have the form and be invalid.
 function parseOrigin(given: string, rule: string): string {
-  return URL.canParse(given) ? new URL(given).origin : reject(rule);
+  return isOrigin(given.trim()) && URL.canParse(given) ? new URL(given).origin : reject(rule);
 }
 
 /** An origin: a URL without a path. */
 export function origin<R extends Row>(row: R) {
   const range = "an http or https URL without path, query or user";
   return define<string, R>(row, {
-    ...{ placeholder: "url", range, format: String },
-    ...buildFromPattern(`\\s*${ORIGIN}\\s*`, range, (given) => parseOrigin(given, range)),
+    ...{ placeholder: "url", range, schema: TEXT, format: String },
+    parse: (given) => parseOrigin(given, range),
   });
 }
 
 /** Origins, separated by commas. @param row `star` also accepts `*`, for all of them */
 export function origins<R extends Row & { star?: true }>(row: R) {
   const range = `${row.star ? "* or " : ""}a comma-separated list of origins, such as https://app.example.org`;
-  const pattern = `${row.star ? "\\s*\\*\\s*|" : ""}${listPattern(ORIGIN)}`;
-  return defineList(row, "origins", range, pattern, (one) => (one === "*" ? one : parseOrigin(one, range)));
+  return defineList(row, "origins", range, (items) =>
+    row.star && items.length === 1 && items[0] === "*" ? items : items.map((one) => parseOrigin(one, range)),
+  );
 }
 
 /** A list of words, separated by commas. @param row `max` is how many there may be, `pattern` what each must match */
 export function words<R extends Row & { placeholder: string; range: string; max: number; pattern: string }>(row: R) {
-  const { placeholder, range, max, pattern } = row;
-  return defineList(row, placeholder, range, listPattern(pattern, max), String);
+  const { placeholder, range, max } = row;
+  const pattern = wholePattern(row.pattern);
+  return defineList(row, placeholder, range, (items) =>
+    items.length <= max && items.every((one) => pattern.test(one)) ? items : reject(range),
+  );
 }
 
 function defineList<R extends Row>(
   row: R,
   placeholder: string,
   range: string,
-  pattern: string,
-  convert: (item: string) => string,
+  convert: (items: readonly string[]) => readonly string[],
 ) {
-  const { parse, schema } = buildFromPattern(pattern, range, (given) =>
-    given.split(",").map((item) => convert(item.trim())),
-  );
   return define<readonly string[], R>(row, {
-    ...{ placeholder, range, schema, format: (values: readonly string[]) => values.join(",") },
-    parse: (given) => (given === "" ? [] : parse(given)),
+    ...{ placeholder, range, schema: TEXT, format: (values: readonly string[]) => values.join(",") },
+    parse: (given) => (given === "" ? [] : convert(splitList(given))),
   });
+}
+
+/** Splits a list at its commas, and takes the blanks around items away. */
+function splitList(given: string): string[] {
+  return given.split(",").map((item) => item.trim());
 }
 
 /** Issuers and where their keys are, separated by commas. */
 export function issuerKeys<R extends Row>(row: R) {
   const range =
     "issuers with a file or a URL, such as https://cluster.example=/etc/arbor/cluster.jwks, separated by commas";
-  const file = "(?![Hh][Tt][Tt][Pp][Ss]?:)[^\\s,](?:[^,]*[^\\s,])?";
-  const { parse, schema } = buildFromPattern(listPattern(`${ISSUER}=(?:${PLAIN_URL}|${file})`), range, (given) => {
-    const sources = given.split(",").map((item): IssuerKeySource => {
-      const [issuer = "", ...source] = item.trim().split("=");
+  const isUsable = (one: IssuerKeySource) =>
+    isIssuer(one.issuer) &&
+    URL.canParse(one.issuer) &&
+    (isKeyUrl(one) ? isPlainUrl(one.source) && URL.canParse(one.source) : /^\S/.test(one.source));
+  const parse = (given: string): readonly IssuerKeySource[] => {
+    const sources = splitList(given).map((item): IssuerKeySource => {
+      const [issuer = "", ...source] = item.split("=");
       return { issuer, source: source.join("=") };
     });
+    if (!sources.every(isUsable)) reject(range);
     for (const one of sources) {
-      // A name in another script than ASCII may match the pattern and be invalid.
-      if (!URL.canParse(one.issuer) || (isKeyUrl(one) && !URL.canParse(one.source))) reject(range);
       if (sources.some((other) => other !== one && other.issuer === one.issuer))
         throw new Error(`names ${one.issuer} twice`);
     }
     return sources;
-  });
+  };
   return define<readonly IssuerKeySource[], R>(row, {
-    ...{ placeholder: "issuer=source,...", range, schema, checkContent: (content) => void parseKeyFile(content) },
+    ...{ placeholder: "issuer=source,...", range, schema: TEXT, checkContent: (content) => void parseKeyFile(content) },
     format: (sources) => sources.map(({ issuer, source }) => `${issuer}=${source}`).join(","),
     listFiles: (sources) => sources.filter((one) => !isKeyUrl(one)).map(({ source }) => source),
     parse: (given) => (given === "" ? [] : parse(given)),
@@ -333,10 +321,11 @@ export function issuerKeys<R extends Row>(row: R) {
 /** IP addresses and networks, separated by commas. */
 export function networks<R extends Row>(row: R) {
   const range = "IP addresses or networks, such as 10.0.0.0/8, separated by commas";
-  const convert = (given: string): BlockList => {
+  const parse = (given: string): BlockList => {
     const list = new BlockList();
-    for (const one of given.split(",")) {
-      const [address = "", prefix] = one.trim().split("/");
+    for (const one of splitList(given)) {
+      if (!isNetwork(one)) reject(range);
+      const [address = "", prefix] = one.split("/");
       const isIPv4 = isIP(address) === 4;
       list.addSubnet(address, Number(prefix ?? (isIPv4 ? 32 : 128)), isIPv4 ? "ipv4" : "ipv6");
     }
@@ -349,8 +338,7 @@ export function networks<R extends Row>(row: R) {
       .reverse()
       .join(",");
   return define<BlockList, R>(row, {
-    ...{ placeholder: "addresses", range, format },
-    ...buildFromPattern(listPattern(NETWORK), range, convert),
+    ...{ placeholder: "addresses", range, schema: TEXT, parse, format },
   });
 }
 
@@ -358,10 +346,11 @@ export function networks<R extends Row>(row: R) {
 export function sinks<R extends Row>(row: R) {
   const range =
     "https origins, addresses or networks, such as https://hooks.example:8443 or 10.0.0.0/8, separated by commas";
-  const origin = ORIGIN.replace("[Hh][Tt][Tt][Pp][Ss]?:", "[Hh][Tt][Tt][Pp][Ss]:");
-  return defineList(row, "origins", range, listPattern(`${origin}|${NETWORK}`), (one) =>
-    one.includes("://") ? parseOrigin(one, range) : one,
-  );
+  const parse = (one: string) => {
+    if (/^https:/i.test(one)) return parseOrigin(one, range);
+    return isNetwork(one) ? one : reject(range);
+  };
+  return defineList(row, "origins", range, (items) => items.map(parse));
 }
 
 function reject(range: string): never {

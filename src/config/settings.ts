@@ -3,13 +3,11 @@
 import { parseRegistrySecret } from "../kernel/files.js";
 import { tokenAlgorithms } from "../kernel/jws.js";
 import { parseLoginProviders } from "../kernel/login-providers.js";
-import { defaultLimits, MAX_QUOTA, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
+import { defaultLimits, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
 import { MAX_GROUP_DEPTH } from "../kernel/uidp.js";
 import { dataSettings } from "./data-settings.js";
-import { listPattern, numberPattern } from "./patterns.js";
 import { checkAuthorities, checkCertificate, checkPrivateKey } from "./pem.js";
 import {
-  buildFromPattern,
   define,
   duration,
   file,
@@ -255,11 +253,8 @@ const groups = {
       {
         placeholder: "kind=limit,...",
         range: `limits such as roots=5,tags=2000000, from 0 to 2147483647, of ${Object.keys(quotas).join(", ")}`,
-        ...buildFromPattern(
-          listPattern(`(?:${Object.keys(quotas).join("|")})=${numberPattern(0, MAX_QUOTA)}`),
-          `limits such as roots=5,tags=2000000: whole numbers up to ${MAX_QUOTA} for ${Object.keys(quotas).join(", ")}`,
-          parseLimits,
-        ),
+        schema: { type: "string" },
+        parse: parseLimits,
         format: formatLimits,
       },
     ),

@@ -1,7 +1,8 @@
 // API tokens and the refresh tokens that renew them.
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { accountDeactivated } from "../iam/identities/deactivation.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
+import { sha256 } from "../kernel/digest.js";
 import { invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
@@ -113,7 +114,7 @@ export function createTokens(deps: {
 
   async function insert(tx: Tx, row: Omit<RefreshTokenRow, "hash" | "used">) {
     const secret = randomBytes(32).toString("base64url");
-    const hash = hashSecret(secret);
+    const hash = sha256(secret).toString("hex");
     await tx.refreshTokens.insert({ ...row, hash, used: false });
     // Published clients expect base64 of JSON with the expiry.
     const exp = Math.floor(row.expireTimeMs / 1000);
@@ -218,13 +219,9 @@ function lifeOf({ mappings, mappedMs }: TokenGrant, nowMs: number): number {
   return Math.max(1, MAX_TOKEN_LIFE_S - sinceS);
 }
 
-function hashSecret(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
-}
-
 async function findRow(tx: Tx, refreshToken: string): Promise<RefreshTokenRow | undefined> {
   const secret = parseSecret(refreshToken);
-  const row = secret === undefined ? undefined : await tx.refreshTokens.find(hashSecret(secret));
+  const row = secret === undefined ? undefined : await tx.refreshTokens.find(sha256(secret).toString("hex"));
   return (row?.grant as StoredGrant | undefined)?.client === undefined ? row : undefined;
 }
 

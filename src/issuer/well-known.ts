@@ -1,6 +1,6 @@
 // The documents with which others verify tokens of this service: OpenID Connect Discovery 1.0, section 4, and the
 // public keys (RFC 7517, section 5).
-import { createHash } from "node:crypto";
+import { sha256 } from "../kernel/digest.js";
 import { publicPage, type WebRequest, type WebResponse, type WebRoutes } from "../kernel/web.js";
 import type { KeyRing } from "./keys/key-ring.js";
 
@@ -83,7 +83,7 @@ const etags = new Map<string, { readonly body: string; readonly etag: string }>(
 function computeEtag(type: string, body: string): string {
   const last = etags.get(type);
   if (last?.body === body) return last.etag;
-  const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
+  const etag = `"${sha256(body).toString("base64url")}"`;
   etags.set(type, { body, etag });
   return etag;
 }

@@ -1,5 +1,6 @@
 // The bodies of audit rows: what a change has changed, as JSON (docs/adr/0020-audit-bodies.md).
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { sha256 } from "./digest.js";
 import { isUidp } from "./uidp.js";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json | undefined };
@@ -115,7 +116,7 @@ function formatPart(name: Part, part: JsonFields, whole: Part | undefined): stri
   const json = canonicalize(part);
   if (name === whole || Buffer.byteLength(json) <= MAX_PART_BYTES || findMembers(part)) return `"${name}":${json}`;
   const fields = Object.keys(part).sort().slice(0, MAX_FIELDS);
-  return `"${name}Digest":${canonicalize({ fields, sha256: hash(json) })}`;
+  return `"${name}Digest":${canonicalize({ fields, sha256: sha256(json).toString("base64url") })}`;
 }
 
 /** How many names of fields a digest has. No message of the API has as many. */
@@ -123,11 +124,7 @@ const MAX_FIELDS = 100;
 
 /** The hash of a body that the chain covers: SHA-256 in base64url; empty where there is no body. */
 export function hashBody(body: string): string {
-  return body === "" ? "" : hash(body);
-}
-
-function hash(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
+  return body === "" ? "" : sha256(body).toString("base64url");
 }
 
 /**

@@ -1,4 +1,5 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { sha256 } from "./digest.js";
 
 /** Creates uids and ids; replaced in tests. */
 export interface Ids {
@@ -36,7 +37,7 @@ export function newRequestId(): string {
 
 /** Derives a uid from `text`: the first 40 hex digits of its SHA-256. */
 function deriveUid(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 40);
+  return sha256(text).toString("hex").slice(0, 40);
 }
 
 /** The uid of a built-in role; `viewer` has the published one. */

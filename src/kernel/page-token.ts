@@ -1,6 +1,6 @@
 // Page tokens (docs/api-rules.md#page-tokens). They are encrypted and authenticated, so that callers can neither
 // create nor read them, and bound to their list. They contain a position and grant no access.
-import { createHash } from "node:crypto";
+import { sha256 } from "./digest.js";
 import { invalidArgument } from "./errors.js";
 import { seal, unseal } from "./seal.js";
 
@@ -93,5 +93,5 @@ function invalidPageToken(rule: string) {
 }
 
 function digestOf(binding: string): string {
-  return createHash("sha256").update(binding).digest("base64url").slice(0, 22);
+  return sha256(binding).toString("base64url").slice(0, 22);
 }

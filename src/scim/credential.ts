@@ -1,7 +1,7 @@
 // Who calls the endpoint: a directory, by the credential of its provider.
-import { createHash } from "node:crypto";
 import { explainScimRejection, findScimCredential } from "../iam/identity-providers/scim-credential.js";
 import { parseBearer } from "../kernel/bearer.js";
+import { sha256 } from "../kernel/digest.js";
 import type { RejectReason } from "../kernel/reject-reason.js";
 import { type IdentityProviderRow, identityProviderKind } from "../store/iam/identity-providers.js";
 import type { Tx } from "../store/transaction.js";
@@ -51,5 +51,5 @@ export async function requireProvider(tx: Tx, uid: string, token: string, nowMs:
 
 /** What tells a token apart in the audit log, and is too short to be used for anything else. */
 export function formatCredentialId(token: string): string {
-  return createHash("sha256").update(token).digest("hex").slice(0, 16);
+  return sha256(token).toString("hex").slice(0, 16);
 }

@@ -34,7 +34,7 @@ export async function openSnapshot({ directory, url, tls, clock }: SnapshotOptio
     );
     assertMayOpen(state.oldestVersion);
     if (state.isEmpty) throw noInstallation(database.name, "it has no tables of one");
-    if (needsExpanding(state)) throw expansionNeeded(state);
+    if (needsExpanding(state)) throw expansionNeeded();
   } catch (error) {
     await database.close();
     throw error;

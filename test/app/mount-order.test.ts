@@ -1,5 +1,5 @@
 // Random pairs of routes: where the start lets a mounted route stand beside one of the platform, the route table finds
-// that of the platform for every path it matches. `npm run test:campaigns -- tests` runs 100,000.
+// that of the platform for every path it matches. `npm run campaign -- long tests` runs 100,000.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -61,10 +61,7 @@ describe("a setting that is planted in the table", () => {
         "| `--planted-thing <duration>` | `ARBOR_PLANTED_THING` | `plantedThing` | `3h` | 2m to 9d | 9.8.7 | " +
           "how long a planted thing lasts; see [operations.md](operations.md) |",
       );
-      const { pattern, ...schema } = found.schema as { pattern: string };
-      assert.deepEqual(schema, { description: `${help}; since 9.8.7`, type: "string", default: "3h" });
-      const isMatch = (value: string) => new RegExp(pattern, "u").test(value);
-      assert.deepEqual(["1m", "2m", "9d", "10d"].map(isMatch), [false, true, true, false]);
+      assert.deepEqual(found.schema, { description: `${help}; since 9.8.7`, type: "string", default: "3h" });
       const resolve = (value: string) => resolveSettings({ flags: {}, env: { ARBOR_PLANTED_THING: value } });
       assert.equal((resolve("5m") as unknown as Record<string, unknown>).plantedThing, 300);
       assert.throws(() => resolve("1m"), /^SettingsError: ARBOR_PLANTED_THING must be .*: 2m to 9d$/);

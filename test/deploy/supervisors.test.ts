@@ -66,7 +66,7 @@ describe("supervisors", () => {
   }
 
   it("jobs of Kubernetes fail at once with these codes, and are tried again after all others", () => {
-    const jobs = ["sqlite-create", "sqlite-convert", "migrate-expand", "migrate-contract", "migrate-convert"] as const;
+    const jobs = ["sqlite-create", "migrate-expand", "migrate-contract"] as const;
     for (const overlay of jobs) {
       const { spec } = find(render(overlay), "Job");
       const [rule, ...others] = spec.podFailurePolicy.rules;

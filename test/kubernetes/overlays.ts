@@ -9,15 +9,7 @@ import { containersOf, type PodSpec } from "./pod-security.js";
 export const KUBERNETES = join(PROJECT, "deploy/kubernetes");
 
 /** The directories that an operator applies. */
-export const OVERLAYS = [
-  "sqlite",
-  "sqlite-create",
-  "sqlite-convert",
-  "postgresql",
-  "migrate-expand",
-  "migrate-contract",
-  "migrate-convert",
-] as const;
+export const OVERLAYS = ["sqlite", "sqlite-create", "postgresql", "migrate-expand", "migrate-contract"] as const;
 
 /** The version that package.json has. */
 export const VERSION = (JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")) as { version: string }).version;

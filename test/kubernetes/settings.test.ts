@@ -73,8 +73,8 @@ for (const overlay of OVERLAYS) {
   });
 }
 
-it("a setting that is none, or with a wrong value, is found: the control", async () => {
-  for (const planted of [{ ARBOR_DRAIN_TIMES: "30s" }, { ARBOR_DRAIN_TIME: "30 parsecs" }]) {
+it("a setting that is none, or with a wrong word, is found: the control", async () => {
+  for (const planted of [{ ARBOR_DRAIN_TIMES: "30s" }, { ARBOR_ROOT_CREATION: "nobody" }]) {
     const env = { ...environmentOf(render("sqlite")), ...planted } as Record<string, string>;
     assert.equal(validate(toConfigFile(env)), false);
     assert.notEqual((await runCommand(["config", "check"], env)).code, 0);

@@ -6,7 +6,6 @@ import { describe, it } from "node:test";
 import pg from "pg";
 import { closingTables, copiedTables } from "../../src/store/copy/tables.js";
 import { groupKind } from "../../src/store/iam/groups.js";
-import { convertSqlite } from "../../src/store/migrate/conversion/sqlite.js";
 import { openPg } from "../../src/store/pg/open.js";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import { uids } from "../cli/host/check/world.js";
@@ -21,8 +20,8 @@ import { FIXTURE_BASE_URL, fixtures, restoreSqlite } from "../upgrade/fixtures.j
 import { compareResponses, type DatabaseSettings, startUpgraded } from "../upgrade/upgrade-suite.js";
 import { emptyDatabase, withClient } from "./databases.js";
 
-const fixture = fixtures.find(({ version }) => version === "0.10.0");
-if (fixture === undefined) throw new Error("there is no fixture of version 0.10.0");
+const fixture = fixtures.find(({ version }) => version === "1.0.0");
+if (fixture === undefined) throw new Error("there is no fixture of version 1.0.0");
 const expected = fixture.sqlite;
 
 const allTables = [...copiedTables, ...closingTables];
@@ -81,7 +80,8 @@ async function assertServes(settings: DatabaseSettings, token: string): Promise<
 describe("arbor copy between SQLite and PostgreSQL", () => {
   it("keeps every answer, page token and audit log, there and back", async () => {
     const data = restoreSqlite(fixture);
-    await convertSqlite({ directory: data, onProgress: () => {} });
+    const migrated = await runCommand(["migrate", "--expand", "--contract", "--data", data]);
+    assert.equal(migrated.code, 0, migrated.stderr);
     const issuing = ["admin", "token", "--identity", expected.owner, "--data", data, "--base-url", FIXTURE_BASE_URL];
     const token = (await runCommand(issuing)).stdout.trim();
     const url = await emptyDatabase();

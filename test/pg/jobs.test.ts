@@ -24,7 +24,7 @@ describe("background jobs on PostgreSQL", () => {
     assert.ok(Math.abs(nowMs - Date.now()) < 60_000, "the server runs on this machine");
   });
 
-  // `npm run test:campaigns jobs` makes all 20.
+  // `npm run campaign -- long jobs` makes all 20.
   const takeovers = process.env.TEST_ARBOR_CAMPAIGN === "1" ? 20 : 4;
 
   test(`${takeovers} take-overs of nodes that are killed or paused mix no results`, async () => {

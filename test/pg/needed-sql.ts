@@ -199,10 +199,8 @@ const allowed: readonly (readonly [path: string, found: RegExp, reason: string])
   ["store/pg/open.ts", /advisory/, BEFORE_CALLS],
   ["store/migrate/open-pg-migration.ts", /advisory/, ON_THE_HOST],
   ["store/copy/pg.ts", /advisory|setval/, ON_THE_HOST],
-  ["store/migrate/conversion/rows.ts", /setval/, ON_THE_HOST],
   ["store/migrate/tag-families.ts", /TRIGGER/, `${ON_THE_HOST}, which drops them in its second phase`],
   ["store/migrate/name-words.ts", /TRIGGER/, `${ON_THE_HOST}, which drops them in its second phase`],
-  ["store/migrate/conversion/pg.ts", /DROP TRIGGER/, `${ON_THE_HOST}, which removes that of versions before 1.0`],
 ];
 
 function findInSources(sources: readonly (readonly [path: string, text: string])[]): string[] {

@@ -1,9 +1,8 @@
 // The current service on PostgreSQL databases of released versions. Needs
 // TEST_ARBOR_DATABASE_URL.
 import assert from "node:assert/strict";
-import { convertPg } from "../../src/store/migrate/conversion/pg.js";
 import { runCommand } from "../support/command.js";
-import { fixtures, oldFixtures, restorePostgres } from "../upgrade/fixtures.js";
+import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
 import { upgradeSuite } from "../upgrade/upgrade-suite.js";
 import { emptyDatabase, withClient } from "./databases.js";
 
@@ -14,13 +13,9 @@ for (const fixture of fixtures) {
     const { sql, masterKeyFile } = restorePostgres(fixture);
     const url = await emptyDatabase();
     await withClient(url, (client) => client.query(sql));
-    if (oldFixtures.includes(fixture)) {
-      await convertPg({ url, tls: undefined, onProgress: () => {}, onWait: () => {} });
-    } else {
-      const flags = ["--database-url", url, "--master-key-file", masterKeyFile];
-      const { code, stderr } = await runCommand(["migrate", "--expand", "--contract", ...flags]);
-      assert.equal(code, 0, stderr);
-    }
+    const flags = ["--database-url", url, "--master-key-file", masterKeyFile];
+    const { code, stderr } = await runCommand(["migrate", "--expand", "--contract", ...flags]);
+    assert.equal(code, 0, stderr);
     return { databaseUrl: url, masterKeyFile };
   });
 }

@@ -1,5 +1,5 @@
 // How long the tests that repeat something do so. `npm test` repeats enough for each
-// assertion to be able to fail; `npm run test:campaigns -- tests` runs them in full.
+// assertion to be able to fail; `npm run campaign -- long tests` runs them in full.
 
 /** Whether this run is a campaign: TEST_ARBOR_CAMPAIGN is set. */
 export const isCampaign = (process.env.TEST_ARBOR_CAMPAIGN ?? "") !== "";

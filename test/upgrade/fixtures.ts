@@ -2,7 +2,6 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { isOlder } from "../../src/store/version.js";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -49,9 +48,6 @@ export const fixtures: readonly Fixture[] = readdirSync(FOLDER).map((name) => {
   return { folder, ...(JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Omit<Fixture, "folder">) };
 });
 
-/** Those that `arbor migrate` converts: versions before 1.0. */
-export const oldFixtures = fixtures.filter(({ version }) => isOlder(version, "1.0.0"));
-
 /** The base URL of the services that created the fixtures; some responses contain it. */
 export const FIXTURE_BASE_URL = "http://arbor.example";
 
@@ -81,18 +77,6 @@ function unpack(folder: string, name: string): Buffer {
   if (!existsSync(file)) throw new Error(`${file} is missing: run scripts/database-fixture.mjs`);
   return gunzipSync(readFileSync(file));
 }
-
-// Versions before 0.11.0 printed these fields of identities and role bindings when they were empty.
-const ABSENT_WHEN_EMPTY: ReadonlySet<string> = new Set([
-  "email",
-  "emailUnverified",
-  "company",
-  "claims",
-  "claimPatterns",
-  "audiences",
-]);
-
-const isEmpty = (value: unknown) => value === "" || JSON.stringify(value) === "{}" || JSON.stringify(value) === "[]";
 
 // Versions before 1.15.0 listed the SCIM settings of identity providers, and gave the path of the endpoint alone.
 const isListedScim = (path: string, key: string) => key === "scim" && /^\.identityProviders\[\d+\]$/.test(path);
@@ -151,7 +135,7 @@ function compare(expected: unknown, actual: unknown, path: string): string[] {
   if (typeof expected === "object" && expected !== null) {
     if (typeof actual !== "object" || actual === null) return [`${path}: no object`];
     return Object.entries(expected).flatMap(([key, one]) =>
-      !Object.hasOwn(actual, key) && ((ABSENT_WHEN_EMPTY.has(key) && isEmpty(one)) || isListedScim(path, key))
+      !Object.hasOwn(actual, key) && isListedScim(path, key)
         ? []
         : compare(one, (actual as Record<string, unknown>)[key], `${path}.${key}`),
     );

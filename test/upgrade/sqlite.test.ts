@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { convertSqlite } from "../../src/store/migrate/conversion/sqlite.js";
 import { openSqliteMigration } from "../../src/store/migrate/open-sqlite-migration.js";
 import { expand } from "../../src/store/migrate/phases.js";
 import { classifyTag } from "../../src/store/registry/tag-families.js";
@@ -10,21 +9,16 @@ import { openDatabase } from "../../src/store/sqlite/driver.js";
 import { isOlder } from "../../src/store/version.js";
 import { attack } from "../audit/log-kit.js";
 import { inconsistenciesIn } from "../support/consistency.js";
-import { type Fixture, findDifferences, fixtures, oldFixtures, restoreSqlite } from "./fixtures.js";
+import { findDifferences, fixtures, restoreSqlite } from "./fixtures.js";
 import { compareResponses, startUpgraded, upgradeSuite } from "./upgrade-suite.js";
 
 for (const fixture of fixtures) {
   const { version, sqlite } = fixture;
-  upgradeSuite(version, sqlite, async () => {
-    const data = restoreSqlite(fixture);
-    await convertOld(fixture, data);
-    return { data };
-  });
+  upgradeSuite(version, sqlite, async () => ({ data: restoreSqlite(fixture) }));
 
   test(`the database of version ${version} with one row changed gives other answers`, async (t) => {
     const data = restoreSqlite(fixture);
     attack(data, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
-    await convertOld(fixture, data);
     const harness = await startUpgraded({ data });
     t.after(() => harness.stop());
     const found = await compareResponses(harness, sqlite.owner, sqlite.answers);
@@ -43,12 +37,9 @@ for (const fixture of fixtures.filter(({ version }) => isOlder(version, "1.12.0"
     // The version before has them in its families of usual tags and of dates.
     attack(data, `UPDATE tags SET name = '${names[0]}' WHERE name = '1.0'`);
     attack(data, `UPDATE tags SET name = '${names[1]}' WHERE name = '1.0-20260131'`);
-    await convertOld(fixture, data);
-    if (!oldFixtures.includes(fixture)) {
-      const database = openSqliteMigration({ directory: data, mode: "update" });
-      await expand(database);
-      await database.close();
-    }
+    const database = openSqliteMigration({ directory: data, mode: "update" });
+    await expand(database);
+    await database.close();
     const db = openDatabase(join(data, "arbor.db"));
     const read = db.prepare("SELECT family FROM tags WHERE name = ?").pluck();
     const families = names.map((name) => read.get(name));
@@ -59,14 +50,10 @@ for (const fixture of fixtures.filter(({ version }) => isOlder(version, "1.12.0"
   });
 }
 
-async function convertOld(fixture: Fixture, directory: string): Promise<void> {
-  if (oldFixtures.includes(fixture)) await convertSqlite({ directory, onProgress: () => {} });
-}
-
 test("there are fixtures", () => {
   assert.deepEqual(
     fixtures.slice(0, 2).map(({ version }) => version),
-    ["0.10.0", "0.11.0"],
+    ["1.0.0", "1.1.0"],
   );
 });
 

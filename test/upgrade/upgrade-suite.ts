@@ -35,7 +35,7 @@ export function startUpgraded(settings: DatabaseSettings): Promise<Harness> {
 /**
  * Declares the tests of one version on one store.
  *
- * @param restore creates a copy of the database of that version, and converts it
+ * @param restore creates a copy of the database of that version
  */
 export function upgradeSuite(version: string, expected: Expected, restore: () => Promise<DatabaseSettings>): void {
   describe(`the database of version ${version}`, () => {

@@ -19,6 +19,7 @@ import { confirmDelete } from "../output/confirm.js";
 import { formatNamed } from "../output/describe.js";
 import type { ListColumn } from "../output/format.js";
 import { escapeControls } from "../output/terminal.js";
+import { formatTime } from "../output/time.js";
 import { countOf, createColumn } from "../remote/iam/columns.js";
 import { parseCapability } from "../remote/iam/field-flags.js";
 import { print, withInstallation } from "./host.js";
@@ -117,7 +118,7 @@ function roleToJson({ row, bindings }: OperatorRole): object {
   const { uid, name, description } = row;
   return {
     ...{ uid, name, description, capabilities: listCapabilityNames(row.capabilities) },
-    createTime: new Date(row.createTimeMs).toISOString(),
+    createTime: formatTime(row.createTimeMs),
     bindings: bindings.map(({ uid, identityUid, groupUid }) => ({ uid, identityUid, groupUid })),
   };
 }
@@ -151,13 +152,13 @@ function jobToJson(row: JobRow, nowMs: number) {
     leader: row.holder,
     fence: row.fence,
     leased: row.expireTimeMs > nowMs,
-    lastRunTime: formatTime(row.startTimeMs),
+    lastRunTime: formatTimeOrNull(row.startTimeMs),
     durationMs: row.durationMs,
     changes: row.changes,
-    nextRunTime: formatTime(row.nextTimeMs),
+    nextRunTime: formatTimeOrNull(row.nextTimeMs),
     failures: row.failures,
     lastError: row.error,
-    lastErrorTime: formatTime(row.errorTimeMs),
+    lastErrorTime: formatTimeOrNull(row.errorTimeMs),
   };
 }
 
@@ -177,6 +178,6 @@ export const jobColumns: readonly ListColumn[] = [
   createColumn("LEADER", "leader"),
 ];
 
-function formatTime(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+function formatTimeOrNull(ms: number | null): string | null {
+  return ms === null ? null : formatTime(ms);
 }

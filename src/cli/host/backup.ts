@@ -18,7 +18,6 @@ import { createBackup } from "../../store/backup/create-backup.js";
 import { isWithin, type StepProgress, toMiB } from "../../store/backup/files.js";
 import { type BackupManifest, backupFiles, readManifest } from "../../store/backup/manifest.js";
 import { restoreBackup } from "../../store/backup/restore-backup.js";
-import { describeConversion } from "../../store/migrate/conversion/old-database.js";
 import type { SqliteDatabase } from "../../store/sqlite/driver.js";
 import type { KeyRow } from "../../store/tables/tokens.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
@@ -140,7 +139,7 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
   const masterKey = readMasterKey(keyFile, false);
   const { onProgress, clear } = createByteProgress(flags.progress === true);
   const keepSessions = flags.keepSessions === true;
-  const { needsExpanding, old } = await restoreBackup({
+  const { needsExpanding } = await restoreBackup({
     backup,
     manifest,
     data,
@@ -162,8 +161,7 @@ export async function restoreCommand(settings: Settings, backup: string, flags: 
   if (settings.masterKeyFile !== undefined) {
     print(escapeControls(`start the server with --master-key-file ${settings.masterKeyFile}`));
   }
-  if (old !== undefined) print(describeConversion(old));
-  else if (needsExpanding) print("the database is that of an older version: the next start migrates it");
+  if (needsExpanding) print("the database is that of an older version: the next start migrates it");
 }
 
 function findKeyFile({ masterKeyFile }: Settings, backup: string, { includesMasterKey }: BackupManifest): string {

@@ -8,6 +8,7 @@ import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
 import type { Tx } from "../../store/transaction.js";
 import { confirm } from "../output/confirm.js";
 import type { ListColumn } from "../output/format.js";
+import { formatTime } from "../output/time.js";
 import { createColumn } from "../remote/iam/columns.js";
 import { NOT_REVOKED, print, withInstallation } from "./host.js";
 import { type HostListFlags, printRows } from "./list.js";
@@ -102,8 +103,4 @@ export const keyColumns: readonly ListColumn[] = [
 function toJson({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
   const nextTime = nextTimeMs === null ? null : formatTime(nextTimeMs);
   return { kid, purpose, state, createTime: formatTime(createTimeMs), nextTime };
-}
-
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

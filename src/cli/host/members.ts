@@ -15,6 +15,7 @@ import type { Tx } from "../../store/transaction.js";
 import { invalidFlag } from "../errors.js";
 import type { ListColumn } from "../output/format.js";
 import { escapeControls } from "../output/terminal.js";
+import { formatTime } from "../output/time.js";
 import { createColumn } from "../remote/iam/columns.js";
 import { withInstallation } from "./host.js";
 import { type HostListFlags, printRows } from "./list.js";
@@ -146,8 +147,4 @@ function describeMember(member: JsonObject): string {
 // An address that no login provider of the service has confirmed proves nothing.
 function describeAddress({ email = "", emailUnverified = "" }: JsonObject): string {
   return emailUnverified === "" ? String(email) : `${emailUnverified} (not confirmed)`;
-}
-
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,12 +1,10 @@
 // `arbor migrate`: expands the database of an older version while servers of that version run, and later removes what
 // only they needed (docs/upgrade.md).
 
-import { nameDiskFault } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { findSessionUrl } from "../../config/database.js";
 import { readDatabaseTls } from "../../config/tls.js";
 import { failedPrecondition } from "../../kernel/errors.js";
-import { toMiB } from "../../store/backup/files.js";
 import type { DataMigration, MigrationDatabase } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
@@ -18,7 +16,6 @@ import {
   buildCreation,
   buildVersionChange,
   type DatabaseState,
-  expansionNeeded,
   needsContracting,
   needsExpanding,
 } from "../../store/migrate/state.js";
@@ -27,7 +24,7 @@ import { VERSION } from "../../store/version.js";
 import { invalidFlag } from "../errors.js";
 import { escapeControls, withStdout } from "../output/terminal.js";
 import { print, withInstallation } from "./host.js";
-import { createMigrationProgress, createThrottledProgress } from "./progress.js";
+import { createMigrationProgress } from "./progress.js";
 
 export interface MigrateFlags {
   readonly expand?: boolean;
@@ -38,11 +35,11 @@ export interface MigrateFlags {
 }
 
 /**
- * `arbor migrate`. Without a phase it converts a database of version 0.10 or 0.11, and of another one it prints the progress
- * of the migrations and the remaining steps. Only the expand phase creates an installation.
+ * `arbor migrate`. Without a phase it prints the progress of the migrations and the remaining steps. Only the expand phase
+ * creates an installation.
  *
  * @param migrations the migrations of stored rows; tests replace them
- * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, when servers of an older version use what
+ * @throws ApiError FAILED_PRECONDITION when the database is of a version before 1.0 or needs a newer one, when servers of an older version use what
  * would be removed, or when there is no installation and the expand phase is not to run; CommandError for flags that do not fit
  */
 export async function migrateCommand(
@@ -59,20 +56,16 @@ export async function migrateCommand(
       ? openSqliteMigration({ directory: settings.data, mode: chooseMode(flags, isWriting) })
       : await openPgMigration(url, readDatabaseTls(settings), printWait);
   let isNew = false;
-  let isOld = false;
   try {
     const state = await readDatabaseState(database, migrations);
-    isOld = state.old !== undefined;
-    if (isOld && (isWriting || flags.expand || flags.contract)) throw expansionNeeded(state);
     if (state.isEmpty && !flags.expand) throw noInstallation(database.name, "it has no tables of one");
     if (isWriting) await runPhases(database, flags, migrations);
     else if (flags.expand || flags.contract) await planPhases(database, state, flags, migrations);
-    else if (!isOld) printState(state);
+    else printState(state);
     isNew = isWriting && state.isEmpty;
   } finally {
     await database.close();
   }
-  if (isOld) await nameDiskFault(settings, () => convert(settings, flags));
   // With PostgreSQL the file of the key is where the servers are.
   if (isNew && settings.databaseUrl === undefined) await withInstallation(settings, "create", async () => {});
 }
@@ -82,39 +75,6 @@ function assertServersAreSeen({ databasePooler }: Settings): void {
   if (databasePooler === "none") return;
   const remedy = "make sure that none runs, then run it with --force";
   throw failedPrecondition("POOLED_SERVERS", `behind a pooler the servers of older versions cannot be seen: ${remedy}`);
-}
-
-// Brings a database of version 0.10 or 0.11 into the form of this one.
-async function convert(settings: Settings, { dryRun = false }: MigrateFlags): Promise<void> {
-  const [url, directory] = [findSessionUrl(settings), settings.data];
-  const progress = createThrottledProgress(!dryRun);
-  if (url === undefined) {
-    const { convertSqlite, planSqliteConversion } = await import("../../store/migrate/conversion/sqlite.js");
-    const { rows, tables, bytes, kept } = dryRun
-      ? await planSqliteConversion(directory)
-      : await convertSqlite({ directory, onProgress: progress.onProgress }).finally(progress.clear);
-    if (dryRun) {
-      print(`would copy ${rows} rows of ${tables} tables into a new file; ${toMiB(bytes)} MiB must be free`);
-      print(escapeControls(`the database of now would stay as ${kept}`));
-      return;
-    }
-    print(`converted: ${rows} rows of ${tables} tables`);
-    print(
-      escapeControls(`the database of before is ${kept}: delete it when you will not go back to the version before`),
-    );
-    return;
-  }
-  const { convertPg, planPgConversion } = await import("../../store/migrate/conversion/pg.js");
-  const tls = readDatabaseTls(settings);
-  if (dryRun) {
-    const { rows, tables, servers } = await planPgConversion({ url, tls });
-    print(`would copy ${rows} rows of ${tables} tables into new tables, in one transaction`);
-    if (servers.length > 0) print(escapeControls(`servers to be stopped before: ${servers.join("; ")}`));
-    return;
-  }
-  const options = { url, tls, onProgress: progress.onProgress, onWait: printWait };
-  const { rows, tables } = await convertPg(options).finally(progress.clear);
-  print(`converted: ${rows} rows of ${tables} tables`);
 }
 
 function printWait(holder: string): void {

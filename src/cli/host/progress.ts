@@ -20,7 +20,7 @@ export function createMigrationProgress(stream: ProgressStream, unit = "rows") {
       if (first?.name !== progress.name) first = { ...progress, startMs: performance.now() };
       const seconds = (performance.now() - first.startMs) / 1000;
       const rate = seconds > 0 ? (progress.done - first.done) / seconds : 0;
-      line.show(formatProgress(progress, rate, progress.unit ?? unit));
+      line.show(formatProgress(progress, rate, unit));
     },
     onRemoval({ name, done }: Pick<MigrationProgress, "name" | "done">): void {
       line.show(`${name}: removed ${done} rows of the old form`);

@@ -6,6 +6,7 @@ import { createColumn } from "../remote/iam/columns.js";
 import { type ColumnFlags, selectColumns } from "../remote/iam/select-columns.js";
 import { createListFormatter, type ListColumn, type ListFormatter } from "./format.js";
 import type { Terminal } from "./terminal.js";
+import { formatTime } from "./time.js";
 
 /** The columns of the table. */
 export const columns: readonly ListColumn[] = [
@@ -99,9 +100,4 @@ export function findWarning({ unsealed: { firstTimeMs } }: LogReport, nowMs: num
   if (ageMs <= TAIL_WARNING_MS) return undefined;
   const age = `${Math.floor(ageMs / 1_000)} s`;
   return `the oldest unsealed row waits for ${age}; a running server seals within one, so none runs or it cannot`;
-}
-
-// A tampered database may have times that a Date cannot represent.
-function formatTime(ms: number): string {
-  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`;
 }

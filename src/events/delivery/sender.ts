@@ -1,7 +1,7 @@
 // One attempt to deliver an event: an HTTP request in the binary mode of CloudEvents 1.0, with a token of the issuer that
 // says what was sent and to whom.
-import { createHash } from "node:crypto";
 import type { KeyRing } from "../../issuer/keys/key-ring.js";
+import { sha256 } from "../../kernel/digest.js";
 import type { Ids } from "../../kernel/ids.js";
 import { encodeJwt, type UnsignedJwt } from "../../kernel/jws.js";
 import type { Clock } from "../../kernel/time.js";
@@ -75,7 +75,7 @@ export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }:
       ...{ iss: issuer, aud: "customer", sub: `webhook:${groupUid}` },
       ...{ iat, nbf: iat, exp: iat + DELIVERY_TOKEN_LIFE_S, jti: ids.newId() },
       webhook: {
-        digest: `sha256:${createHash("sha256").update(data).digest("hex")}`,
+        digest: `sha256:${sha256(data).toString("hex")}`,
         attributes: digestAttributes(listAttributes(event)),
         subscription: uid,
       },

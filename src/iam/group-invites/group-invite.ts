@@ -1,6 +1,6 @@
 // The group invite resource: its definition, its code, how version 2 shows it, and its handlers in version 2beta1.
 
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
@@ -10,6 +10,7 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { sha256 } from "../../kernel/digest.js";
 import { breakRule } from "../../kernel/errors.js";
 import { timestampOf } from "../../kernel/time.js";
 import { type BodyView, defineBodies } from "../../pipeline/body.js";
@@ -79,7 +80,7 @@ export function createInviteCode(group: string): { code: string } & Pick<GroupIn
   const keyId = randomBytes(8).toString("hex");
   const secret = randomBytes(16).toString("hex");
   const code = Buffer.from(JSON.stringify({ grp: group, kid: keyId, sec: secret })).toString("base64url");
-  return { code, keyId, codeHash: createHash("sha256").update(secret).digest("hex") };
+  return { code, keyId, codeHash: sha256(secret).toString("hex") };
 }
 
 /** Converts a stored invite to version 2. Only the response to its creation has the `code`. */

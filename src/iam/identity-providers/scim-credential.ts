@@ -1,7 +1,8 @@
 // The tokens by which directories call the endpoint for them: their form, their state and their verification. Only hashes of
 // them are stored.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
 import { IdentityProvider_SCIM_CredentialState as State } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { sha256 } from "../../kernel/digest.js";
 import type { ScimState } from "../../store/iam/identity-providers.js";
 
 /** Which token of a provider a caller has: the newest one, or the one before it, which is valid for a while. */
@@ -13,7 +14,7 @@ export type ScimRejection = "unknown" | "expired" | "revoked";
 /** Creates a token, with the hash that is stored of it. */
 export function createScimToken(): { readonly token: string; readonly tokenHash: string } {
   const token = `cgscim_${randomBytes(32).toString("hex")}`;
-  return { token, tokenHash: hash(token).toString("hex") };
+  return { token, tokenHash: sha256(token).toString("hex") };
 }
 
 /** Finds the state of the tokens at a time, in epoch milliseconds. */
@@ -41,7 +42,7 @@ function isPreviousLive({ previousHash, previousExpireTimeMs = 0 }: ScimState, n
  * @returns undefined for a token that is not valid; {@link explainScimRejection} says why
  */
 export function findScimCredential(scim: ScimState, token: string, nowMs: number): ScimCredential | undefined {
-  const given = hash(token);
+  const given = sha256(token);
   const isCurrent = isHash(given, scim.tokenHash);
   const isPrevious = isHash(given, scim.previousHash);
   if (isCurrent) return isCurrentLive(scim, nowMs) ? "current" : undefined;
@@ -51,12 +52,8 @@ export function findScimCredential(scim: ScimState, token: string, nowMs: number
 /** Finds why a token is rejected, for the log. Which one was revoked is not known: nothing is stored of these. */
 export function explainScimRejection(scim: ScimState, token: string): ScimRejection {
   if (scim.revoked) return "revoked";
-  const given = hash(token);
+  const given = sha256(token);
   return isHash(given, scim.tokenHash) || isHash(given, scim.previousHash) ? "expired" : "unknown";
-}
-
-function hash(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
 }
 
 const nothing = Buffer.alloc(32);

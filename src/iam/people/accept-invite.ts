@@ -1,5 +1,6 @@
 // Accepting an invite: a person presents its code and is bound to its role.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { ApiError, notPermitted, permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
@@ -49,7 +50,7 @@ export async function requireInvite(tx: Tx, code: string, nowMs: number): Promis
   if (parsed === undefined) throw inviteDenied();
   const [uid] = await tx.table(groupInviteKind).findUidsWhere("keyId", parsed.keyId, 1);
   const invite = uid === undefined ? undefined : await tx.table(groupInviteKind).find(uid);
-  const hash = createHash("sha256").update(parsed.secret).digest();
+  const hash = sha256(parsed.secret);
   // An absent invite is compared as well, so that the time of the response does not show whether it exists.
   const isRight = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
   if (isRight && invite.groupUid === parsed.group) {

@@ -8,7 +8,7 @@
 //   {}                 renews: both halves give an API token (sessions.ts). Nothing is replaced, so a lost response costs
 //                      nothing, and tabs need not wait for each other.
 //   {end: true}        signs out here. `arbor.sessions.v1` lists and ends the sessions of a person everywhere.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { invalidArgument, noSession } from "../../kernel/errors.js";
 import { isJsonObject } from "../../kernel/strict-json.js";
 import { CONSOLE_SESSION_PATH, type WebRequest, type WebResponse, type WebRoute } from "../../kernel/web.js";
@@ -82,7 +82,7 @@ export function createSessionRoute(context: LoginContext): WebRoute {
     const begun = await sessions.create(tx, login, grant, key, nowMs);
     const { id, hash } = begun.session;
     const untilMs = nowMs + USED_CODE_RETENTION_MS;
-    await noteBegun(tx, code, { id, hash, challenge, keyHash: hashKey(key), untilMs });
+    await noteBegun(tx, code, { id, hash, challenge, keyHash: sha256(key).toString("hex"), untilMs });
     return begun;
   }
 
@@ -93,7 +93,7 @@ export function createSessionRoute(context: LoginContext): WebRoute {
   ): Promise<NewSession | undefined> {
     const { session } = issued;
     const { code, verifier, key, nowMs } = sent;
-    if (session?.keyHash !== hashKey(key) || !matchesChallenge(verifier, session.challenge)) {
+    if (session?.keyHash !== sha256(key).toString("hex") || !matchesChallenge(verifier, session.challenge)) {
       await endLoginOfUsedCode(tx, context, issued);
       return undefined;
     }
@@ -135,7 +135,7 @@ export function createSessionRoute(context: LoginContext): WebRoute {
     const key = findKey(request);
     const secrets = findSecrets(request, secure);
     // A browser that had a session is not slowed down by others at its address.
-    const claimant = { remoteAddress: request.remoteAddress, name: hashKey(key) };
+    const claimant = { remoteAddress: request.remoteAddress, name: sha256(key).toString("hex") };
     switch (asked.kind) {
       case "sign-in":
         return throttle.run(claimant, () => signIn(request, asked.code, asked.codeVerifier, key));
@@ -167,8 +167,4 @@ function parseSessionRequest(body: unknown): SessionRequest {
   if (isSignIn && code.length <= MAX_CODE) return { kind: "sign-in", code, codeVerifier };
   const rule = "must be an empty object, one with a code and its verifier, or one that ends the session";
   throw invalidArgument({ field: "body", rule });
-}
-
-function hashKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
 }

@@ -1,6 +1,7 @@
 // The sessions of the console in the store. Each is a row among the refresh tokens, so that whatever lists, ends and deletes
 // logins does so with them, but it is no refresh token: it is found by both of its halves and never replaced by another.
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import type { Ids } from "../../kernel/ids.js";
 import { MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
 import { identityKind } from "../../store/iam/identities.js";
@@ -125,6 +126,6 @@ function createSessionSecret(): string {
 // Hashes of the halves, and not the halves, so that their border is fixed. A refresh token is found by the hash of a text
 // that its bearer sends. These 64 bytes are hardly ever text, and besides the row says that it is none (`StoredGrant`).
 function hashSession(secret: string, key: string): string {
-  const halves = [secret, key].map((half) => createHash("sha256").update(half).digest());
-  return createHash("sha256").update(Buffer.concat(halves)).digest("hex");
+  const halves = [secret, key].map((half) => sha256(half));
+  return sha256(Buffer.concat(halves)).toString("hex");
 }

@@ -1,6 +1,5 @@
 // Generates keys and opens stored ones. Each is encrypted with the master key and has one purpose.
 import {
-  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPair,
@@ -10,6 +9,7 @@ import {
   randomBytes,
 } from "node:crypto";
 import { promisify } from "node:util";
+import { sha256 } from "../../kernel/digest.js";
 import { encodeBase32 } from "../../kernel/ids.js";
 import { algorithmOf, RSA_BITS, type TokenAlgorithm } from "../../kernel/jws.js";
 import type { KeyPurpose, KeyRow } from "../../store/tables/tokens.js";
@@ -110,7 +110,7 @@ export async function resealKeyForStore(tx: Tx, masterKey: MasterKey, row: KeyRo
 function computeThumbprint(publicKey: KeyObject): string {
   const { crv, e, kty, n, x, y } = publicKey.export({ format: "jwk" });
   const members = kty === "RSA" ? { e, kty, n } : { crv, kty, x, y };
-  return createHash("sha256").update(JSON.stringify(members)).digest("base64url");
+  return sha256(JSON.stringify(members)).toString("base64url");
 }
 
 /**
@@ -118,9 +118,7 @@ function computeThumbprint(publicKey: KeyObject): string {
  * of the SHA-256 of its SubjectPublicKeyInfo, in base32 and in groups of four with colons between.
  */
 export function computeLibtrustFingerprint(publicKey: KeyObject): string {
-  const hash = createHash("sha256")
-    .update(publicKey.export({ type: "spki", format: "der" }))
-    .digest();
+  const hash = sha256(publicKey.export({ type: "spki", format: "der" }));
   return encodeBase32(hash.subarray(0, 30)).replace(/.{4}(?=.)/g, "$&:");
 }
 

@@ -1,6 +1,7 @@
 // The browser of a login, known by a cookie: a login that was started in one browser cannot be completed in another
 // (login CSRF).
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { WebRequest } from "../../kernel/web.js";
 
@@ -64,5 +65,5 @@ function findSecret(request: WebRequest, secure: boolean): string | undefined {
 }
 
 function hashFor(use: string, secret: string): string {
-  return createHash("sha256").update(`arbor login ${use} ${secret}`).digest("base64url");
+  return sha256(`arbor login ${use} ${secret}`).toString("base64url");
 }

@@ -1,6 +1,7 @@
 // Logins for a terminal without a browser. The terminal creates an X25519 key pair, a person signs in with any
 // browser, and the outcome is encrypted for the key of the terminal.
-import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { encodeBase32 } from "../../kernel/ids.js";
 import { seal } from "../../kernel/seal.js";
@@ -46,7 +47,7 @@ export function showsCode({ clientId }: Pick<HeadlessDestination, "clientId">): 
 
 /** Computes the confirmation code of a terminal's raw public key: the first 40 bits of its SHA-256, in base32. */
 export function computeConfirmationCode(publicKey: Buffer): string {
-  return encodeBase32(createHash("sha256").update(publicKey).digest().subarray(0, 5));
+  return encodeBase32(sha256(publicKey).subarray(0, 5));
 }
 
 /** Whether a login with this code can start or continue: it has no outcome yet and is not locked. */

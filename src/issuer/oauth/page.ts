@@ -1,6 +1,6 @@
 // The layout of every page. Pages have no script and load nothing, are readable on small screens and in dark mode, and
 // work with keyboard and screen reader.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import type { WebResponse } from "../../kernel/web.js";
 import { Html, html } from "./html.js";
 
@@ -49,7 +49,7 @@ summary { min-height: 2.75rem; padding: .5rem 0; color: var(--main); font-weight
 :focus-visible { outline: 3px solid var(--mark); outline-offset: 2px }
 `;
 
-const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
+const STYLE_HASH = sha256(STYLE).toString("base64");
 
 // Some browsers apply form-action to every redirect that follows a form. So no form leads to a provider, and a form
 // whose response redirects to a program on the same machine names its origin. The policy has no notation for IPv6

@@ -65,7 +65,7 @@ export function renderHeadlessPage(
   const body = html`<p>A terminal asks for access in your name. It shows a code: type it here to go on.</p>
 <dl>
 <dt>This browser</dt><dd>${address}</dd>
-<dt>Time</dt><dd>${formatTime(atMs)}</dd>
+<dt>Time</dt><dd>${renderTime(atMs)}</dd>
 </dl>
 <form method="post" action="/oauth">${renderHiddenInputs(hidden)}
 ${renderCodeInput("Code in your terminal", html`Eight letters and digits, such as <span class="whole">ABCD-EFGH</span>`, { isWrong, value: "" })}
@@ -106,7 +106,7 @@ is yours.</p>
 <dt>It may act</dt><dd>in your name</dd>
 <dt>Rights</dt><dd>all of them</dd>
 <dt>Requested from</dt><dd>${terminal?.addresses.join(", ") ?? unknown}</dd>
-<dt>${terminal === undefined ? "Time" : "Requested at"}</dt><dd>${formatTime(terminal?.atMs ?? atMs)}</dd>
+<dt>${terminal === undefined ? "Time" : "Requested at"}</dt><dd>${renderTime(terminal?.atMs ?? atMs)}</dd>
 <dt>This browser</dt><dd>${address}</dd>
 </dl>
 <p><strong>If somebody sent you here, close this page.</strong> They would get access in your name and could do whatever you can.</p>
@@ -211,7 +211,7 @@ are wrong.`,
 function renderDeviceRows({ clientId, address, atMs }: DeviceClient): Html {
   return html`<dt>Program</dt><dd>${clientId}</dd>
 <dt>Requested from</dt><dd>${address}</dd>
-<dt>Requested at</dt><dd>${formatTime(atMs)}</dd>`;
+<dt>Requested at</dt><dd>${renderTime(atMs)}</dd>`;
 }
 
 function renderCodeInput(label: string, hint: Html, { isWrong, value }: { isWrong: boolean; value: string }): Html {
@@ -229,7 +229,7 @@ export function renderHiddenInputs(hidden: Hidden): readonly Html[] {
   return hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 
-function formatTime(ms: number): Html {
+function renderTime(ms: number): Html {
   const iso = new Date(ms).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
 }

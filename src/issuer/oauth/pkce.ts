@@ -1,5 +1,6 @@
 // Proof Key for Code Exchange (RFC 7636), with the method S256 only.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { invalidArgument } from "../../kernel/errors.js";
 
 /** The base64url of 32 bytes. The last two bits of the last digit are zero. */
@@ -27,7 +28,7 @@ export function requireChallenge(challenge: string | undefined, method: string |
 /** Whether `verifier` is well formed and matches the challenge. */
 export function matchesChallenge(verifier: string, challenge: string): boolean {
   if (!VERIFIER.test(verifier)) return false;
-  const computed = createHash("sha256").update(verifier).digest();
+  const computed = sha256(verifier);
   const expected = Buffer.from(challenge, "base64url");
   return computed.length === expected.length && timingSafeEqual(computed, expected);
 }

@@ -1,6 +1,7 @@
 // Tickets store the state of logins. A ticket is encrypted, and found by the hash of a secret that only the browser,
 // program or device has.
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import type { TicketKind, TicketOrigin } from "../../store/tables/tokens.js";
 import type { Tx } from "../../store/transaction.js";
 import { type MasterKey, sealForStore } from "../keys/master-key.js";
@@ -26,7 +27,7 @@ export function createSecret(): string {
 
 /** Hashes a secret as it is stored. */
 export function hashTicket(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
+  return sha256(secret).toString("hex");
 }
 
 /** The context in which a ticket is sealed. */

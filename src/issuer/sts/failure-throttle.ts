@@ -1,7 +1,7 @@
 // Limits the work that unauthenticated callers can cause. Many callers share an address, such as the runners of a CI
 // service: callers that fail often are slowed down, and valid credentials are never rejected because of them.
-import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { sha256 } from "../../kernel/digest.js";
 import { resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { createSlots } from "../../outbound/slots.js";
@@ -136,6 +136,6 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits, sh
 
 function buildKeys({ remoteAddress, name }: Claimant): { readonly address: string; readonly name: string } {
   const address = addressKey(remoteAddress);
-  const short = name.length <= MAX_NAME ? name : createHash("sha256").update(name).digest("base64url");
+  const short = name.length <= MAX_NAME ? name : sha256(name).toString("base64url");
   return { address, name: `${address} ${short}` };
 }

@@ -1,7 +1,7 @@
 // The keys of other issuers (OpenID Connect Discovery 1.0), cached in memory. No token is valid while the keys of its
 // issuer cannot be fetched. An issuer may have a new key since a second ago, so a token whose key is not known causes a
 // request; all tokens together cause at most five in 30 s to an issuer with cached keys.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { ApiError, unavailable } from "../../kernel/errors.js";
 import type { RejectReason } from "../../kernel/reject-reason.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
@@ -244,7 +244,7 @@ function lacksKey({ header: { kid } }: ParsedToken, keys: UsableKeys): boolean {
 
 // The key that the token names; of a token that names none, the token itself.
 function describeSought({ header: { kid }, signature }: ParsedToken): string {
-  return kid === undefined ? `token ${createHash("sha256").update(signature).digest("base64url")}` : `kid ${kid}`;
+  return kid === undefined ? `token ${sha256(signature).toString("base64url")}` : `kid ${kid}`;
 }
 
 type Document = Readonly<Record<string, unknown>>;

@@ -1,8 +1,9 @@
 // The webhook for the events of a registry. The registry repeats events until it gets 200, so the handler responds
 // with it only after the commit.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { Job } from "../../jobs/jobs.js";
 import { parseBearer } from "../../kernel/bearer.js";
+import { sha256 } from "../../kernel/digest.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import { parseRegistrySecret, readSecretFile } from "../../kernel/files.js";
 import type { Ids } from "../../kernel/ids.js";
@@ -95,8 +96,8 @@ export type SecretCheck = (authorization: string | undefined) => boolean;
  */
 function readSecret(file: string): SecretCheck {
   const secret = parseFile(file);
-  const expected = hash(secret);
-  return (authorization) => timingSafeEqual(hash(parseBearer(authorization) ?? ""), expected);
+  const expected = sha256(secret);
+  return (authorization) => timingSafeEqual(sha256(parseBearer(authorization) ?? ""), expected);
 }
 
 function parseFile(file: string): string {
@@ -111,8 +112,4 @@ function parseFile(file: string): string {
   } catch (error) {
     throw new Error(`--registry-secret-file: ${file} ${(error as Error).message}`);
   }
-}
-
-function hash(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { openNewFile } from "../../kernel/new-file.js";
 import { type Clock, systemClock } from "../../kernel/time.js";
-import { conversionNeeded } from "../migrate/conversion/old-database.js";
 import { findSqliteInstallation, holdFileLock, isLockHeld } from "../sqlite/data-directory.js";
 import { openDatabase, type SqliteDatabase } from "../sqlite/driver.js";
 import { VERSION } from "../version.js";
@@ -143,8 +142,7 @@ async function copySnapshot(
     const snapshotMs = clock();
     db.exec("BEGIN");
     // The first read takes the snapshot.
-    const { bytes, old } = readContents(db);
-    if (old !== undefined) throw conversionNeeded(old);
+    const { bytes } = readContents(db);
     checkSource(db);
     requireSpace(target, bytes);
     closeSync(openNewFile(file));

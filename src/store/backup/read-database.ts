@@ -1,6 +1,5 @@
-// What backup and restore read from a database file, of whatever version.
+// What backup and restore read from a database file, of this version or an older one.
 import { failedPrecondition } from "../../kernel/errors.js";
-import type { OldDatabase } from "../migrate/conversion/old-database.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
 import { listSchemaMigrations, schemaRecord } from "../migrate/schema-migrations.js";
@@ -17,14 +16,12 @@ export interface DatabaseContents {
   readonly oldestVersion: string | null;
   readonly auditHeads: readonly ManifestHead[];
   readonly needsExpanding: boolean;
-  /** Set for a database of a version before 1.0. */
-  readonly old: OldDatabase | undefined;
 }
 
 /**
  * Reads a database.
  *
- * @throws ApiError FAILED_PRECONDITION when it is not one of this program, is empty or needs a newer version
+ * @throws ApiError FAILED_PRECONDITION when it is not one of this program, is empty, of a version before 1.0 or needs a newer one
  */
 export function readContents(db: SqliteDatabase): DatabaseContents {
   const id = db.pragma("application_id", { simple: true });
@@ -44,7 +41,6 @@ export function readContents(db: SqliteDatabase): DatabaseContents {
     oldestVersion: state.oldestVersion ?? null,
     auditHeads: heads.map(({ timeMs, ...head }) => ({ ...head, signTime: new Date(timeMs).toISOString() })),
     needsExpanding: needsExpanding(state),
-    old: state.old,
   };
 }
 

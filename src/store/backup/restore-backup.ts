@@ -49,13 +49,13 @@ export interface RestoreOptions {
   readonly onStep?: (step: RestoreStep) => void;
 }
 
-export type RestoreResult = Pick<DatabaseContents, "needsExpanding" | "old">;
+export type RestoreResult = Pick<DatabaseContents, "needsExpanding">;
 
 /**
  * Restores a backup.
  *
- * @throws ApiError FAILED_PRECONDITION when the backup is damaged or needs a newer version, when the target is not
- * empty or too small; then the target is as it was
+ * @throws ApiError FAILED_PRECONDITION when the backup is damaged, of a version before 1.0 or needs a newer one, when the target
+ * is not empty or too small; then the target is as it was
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreResult> {
   const { data, backup, onStep = () => {} } = options;
@@ -128,11 +128,10 @@ function assertDigest(digest: { bytes: number; sha256: string }, { backup, manif
 }
 
 function assertManifest(contents: DatabaseContents, { backup, manifest }: RestoreOptions): void {
-  const { auditHeads, lastMigration, old } = contents;
+  const { auditHeads, lastMigration } = contents;
   const isSame =
     JSON.stringify(auditHeads) === JSON.stringify(manifest.auditHeads) &&
-    // This version does not know the names of the changes before 1.0.
-    (old !== undefined || lastMigration === manifest.database.lastMigration);
+    lastMigration === manifest.database.lastMigration;
   if (!isSame) throw unusableBackup(backup, `${backupFiles.manifest} does not describe ${backupFiles.database}`);
 }
 
@@ -163,15 +162,12 @@ function changeDatabase(file: string, { keepSessions, auditRow }: RestoreOptions
     db.transaction(() => {
       if (!keepSessions) voidTokens(db);
       const { body = "" } = auditRow;
-      const isOld = db.prepare("SELECT 1 FROM pragma_table_info('audit') WHERE name = 'body'").get() === undefined;
-      // Before version 1.0, rows had no bodies.
-      const [columns, values] = isOld ? ["", ""] : [", body_hash, body", ", @bodyHash, @body"];
       db.prepare(
         `INSERT INTO audit (root_uid, time_ms, type, method, subject_uid, actor_uid, token_id, request_id, remote_address,
-           version${columns})
+           version, body_hash, body)
          VALUES (@rootUid, @timeMs, @type, @method, @subjectUid, @actorUid, @tokenId, @requestId, @remoteAddress,
-           @version${values})`,
-      ).run({ ...auditRow, version: isOld ? 1 : AUDIT_VERSION, body, bodyHash: hashBody(body) });
+           @version, @bodyHash, @body)`,
+      ).run({ ...auditRow, version: AUDIT_VERSION, body, bodyHash: hashBody(body) });
     })();
   } finally {
     db.close();

@@ -4,7 +4,7 @@ import { getTableConfig } from "drizzle-orm/sqlite-core";
 import { assertFinished } from "../copy-mark.js";
 import type { SqlRow } from "../migrate/data-migration.js";
 import { dataMigrations } from "../migrate/data-migrations.js";
-import { expansionNeeded, readState, readStateAsync } from "../migrate/state.js";
+import { readState, readStateAsync } from "../migrate/state.js";
 import { noInstallation } from "../sqlite/data-directory.js";
 import { OLDEST_VERSION } from "../version.js";
 import { tables } from "./database.js";
@@ -28,8 +28,8 @@ export const schemaCheck: Check = {
   async run(context) {
     const { db } = context;
     const query = (statement: string) => db.all<SqlRow>(sql.raw(statement));
-    const state = await readStateAsync(readState(db.dialect, dataMigrations), query);
-    if (state.old !== undefined) throw expansionNeeded(state);
+    // Throws for a version before 1.0.
+    await readStateAsync(readState(db.dialect, dataMigrations), query);
     const [columns, indexes] = db.dialect === "sqlite" ? sqliteCatalog : pgCatalog;
     const knownColumns = toSet(await db.all<Named>(columns));
     if (!tables.some((one) => [...knownColumns].some((name) => name.startsWith(`${getTableConfig(one).name} `)))) {

@@ -1,13 +1,12 @@
 // Finds in the catalog of PostgreSQL what can change rows of the tables, or show others in their place. The migrations create
 // nothing of it: what a migration of stored rows creates is known by its name while that migration runs.
 import { getTableConfig } from "drizzle-orm/sqlite-core";
-import { goneTables } from "../migrate/conversion/old-database.js";
 import type { DatabaseState } from "../migrate/state.js";
 import { tables } from "./database.js";
-import { oldTriggers, type RunQuery, type UnknownObject } from "./unknown-object.js";
+import type { RunQuery, UnknownObject } from "./unknown-object.js";
 
 const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
-const ownTables = [...tables.map((table) => getTableConfig(table).name), ...goneTables];
+const ownTables = tables.map((table) => getTableConfig(table).name);
 
 /** Oids below it are those of PostgreSQL itself (FirstNormalObjectId). */
 const FIRST_OID = 16_384;
@@ -107,8 +106,6 @@ export async function findPgObjects(state: DatabaseState, query: RunQuery): Prom
     )
   ).map(toUnknown);
   const unknown = found.filter(({ name, problem }) => !(problem.endsWith("trigger") && known.includes(name)));
-  // Columns of a version before 1.0 had other defaults, and its rows are read alone.
-  if (state.old !== undefined) return unknown;
   const values = await query(VALUES);
   const computed = values.filter((row) => row.computed || !isDeclaredDefault(row as unknown as StoredDefault));
   return [
@@ -128,8 +125,7 @@ function toUnknown({ table, name, problem }: Readonly<Record<string, unknown>>):
 }
 
 // Those of migrations of stored rows that have begun and not ended.
-function listKnownTriggers({ old, data }: DatabaseState): readonly string[] {
-  if (old !== undefined) return oldTriggers;
+function listKnownTriggers({ data }: DatabaseState): readonly string[] {
   return data
     .filter(({ phase }) => phase !== "missing" && phase !== "contracted")
     .flatMap(({ migration }) => migration.begin("pg"))

@@ -4,7 +4,7 @@ import { buildSchemaStatements, listSchemaMigrations } from "../migrate/schema-m
 import type { DatabaseState, DataMigrationState } from "../migrate/state.js";
 import { runMigrationStatement } from "../sqlite/connection.js";
 import { openDatabase } from "../sqlite/driver.js";
-import { oldTriggers, type RunQuery, type UnknownObject } from "./unknown-object.js";
+import type { RunQuery, UnknownObject } from "./unknown-object.js";
 
 // But for what SQLite creates itself. Others can write the rows of the schema: a trigger may have any name, and the type in capitals.
 const OBJECTS = `SELECT lower(type) AS type, name, tbl_name, coalesce(sql, '') AS sql FROM sqlite_schema WHERE NOT (
@@ -25,7 +25,6 @@ interface SchemaObject {
 /** Finds the objects of a file that are not those of its version. */
 export async function findSqliteObjects(state: DatabaseState, query: RunQuery): Promise<readonly UnknownObject[]> {
   const found = (await query(OBJECTS)).map(toObject);
-  if (state.old !== undefined) return found.filter(isUnknownOld).map((one) => toUnknown(one, undefined));
   const expected = new Map(createExpected(state).map((one) => [`${one.type} ${one.name}`, one]));
   const isNewer = state.lastSchemaMs > (listSchemaMigrations("sqlite", 0).at(-1)?.createdMs ?? 0);
   const unknown = found.flatMap((one) => {
@@ -67,12 +66,6 @@ function hasMoreColumns({ sql }: SchemaObject, created: SchemaObject): boolean {
 
 function isVirtual({ type, sql }: SchemaObject): boolean {
   return type === "table" && /^CREATE VIRTUAL/i.test(sql);
-}
-
-// The migrations of a version before 1.0 are not here any more. Its tables are read once, and never written.
-function isUnknownOld(one: SchemaObject): boolean {
-  if (one.type === "trigger") return !oldTriggers.includes(one.name);
-  return isActive(one) && one.name !== "advisory_texts";
 }
 
 function toUnknown(one: SchemaObject, created: SchemaObject | undefined): UnknownObject {

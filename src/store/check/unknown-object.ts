@@ -12,8 +12,3 @@ export interface UnknownObject {
 
 /** Runs one SQL query without parameters. */
 export type RunQuery = (statement: string) => Promise<readonly SqlRow[]>;
-
-/** The triggers of versions 0.10 and 0.11. */
-export const oldTriggers: readonly string[] = ["advisories", "advisory_entries"].flatMap((table) =>
-  ["added", "changed", "removed"].map((change) => `${table}_${change}`),
-);

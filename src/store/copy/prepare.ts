@@ -1,6 +1,6 @@
 // What must hold before a copy begins: the source is an installation in the form of this version, and the target is
 // empty or an unfinished copy of the same installation.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { assertNoUnknownObjects } from "../check/objects.js";
 import { type CopyMark, formatMark, parseMark } from "../copy-mark.js";
@@ -26,7 +26,6 @@ import type { CopySource, CopyTarget } from "./databases.js";
 export async function assertCopyable({ name, dialect, state, query }: CopySource): Promise<void> {
   if (state.isEmpty) throw noInstallation(name, "it has no tables of one");
   assertMayOpen(state.oldestVersion);
-  if (state.old !== undefined) throw expansionNeeded(state);
   // A newer version may have expanded it, and this one does not know what that added.
   if (state.lastSchemaMs > (listSchemaMigrations(dialect, 0).at(-1)?.createdMs ?? 0)) {
     throw failedPrecondition(
@@ -34,7 +33,7 @@ export async function assertCopyable({ name, dialect, state, query }: CopySource
       `a newer version of arbor than ${VERSION} has expanded the database: copy it with that version`,
     );
   }
-  if (needsExpanding(state)) throw expansionNeeded(state);
+  if (needsExpanding(state)) throw expansionNeeded();
   if (needsContracting(state)) {
     throw failedPrecondition(
       "DATABASE_VERSION",
@@ -53,7 +52,7 @@ export async function assertCopyable({ name, dialect, state, query }: CopySource
 export async function identifySource(source: CopySource, checkName: string): Promise<string> {
   const check = await source.setting(checkName);
   if (check === undefined) throw noInstallation(source.name, "it was never completed");
-  return createHash("sha256").update(check).digest("hex").slice(0, 32);
+  return sha256(check).toString("hex").slice(0, 32);
 }
 
 /**

@@ -30,8 +30,6 @@ export interface MigrationProgress {
   readonly done: number;
   /** About how many there are. */
   readonly total: number;
-  /** What they are; rows unless set. */
-  readonly unit?: string;
 }
 
 export interface ExpandOptions {
@@ -63,7 +61,7 @@ const PERIOD_MS = 5_000;
 /**
  * Reads how far the migrations of a database are.
  *
- * @throws ApiError FAILED_PRECONDITION when it needs a newer version
+ * @throws ApiError FAILED_PRECONDITION when it is of a version before 1.0 or needs a newer one
  */
 export async function readDatabaseState(
   database: MigrationDatabase,
@@ -100,7 +98,6 @@ export async function expand(database: MigrationDatabase, options: ExpandOptions
   const state = await readDatabaseState(database, migrations);
   await assertOwnObjects(database, migrations);
   if (!state.isEmpty && !needsExpanding(state)) return;
-  if (state.old !== undefined) throw expansionNeeded(state);
   if (state.missingSchema.length > 0) {
     await database.write(async (tx) => {
       const { isEmpty, missingSchema } = await readStateInTx(tx, migrations);
@@ -156,7 +153,7 @@ export async function contract(database: MigrationDatabase, options: ContractOpt
   const { migrations = dataMigrations, force = false } = options;
   const state = await readDatabaseState(database, migrations);
   await assertOwnObjects(database, migrations);
-  if (needsExpanding(state)) throw expansionNeeded(state);
+  if (needsExpanding(state)) throw expansionNeeded();
   // Also where nothing is stored in an old form: what only newer versions know, such as checkpoints of the audit log,
   // waits for this.
   if (admitsOlderVersions(state)) {

@@ -47,7 +47,7 @@ export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void
     runInTransaction(db, () => (read().isEmpty ? buildCreation("sqlite", migrations) : []));
     return;
   }
-  if (needsExpanding(state)) throw expansionNeeded(state);
+  if (needsExpanding(state)) throw expansionNeeded();
   if (!needsContracting(state) || !admitsOlderVersions(state)) return;
   const release = holdsServeLock ? () => {} : holdOlderServers(directory);
   try {

@@ -2,7 +2,6 @@
 import { ApiError, failedPrecondition } from "../../kernel/errors.js";
 import type { MigrationPhase } from "../tables/tables.js";
 import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
-import { conversionNeeded, describeOldDatabase, type OldDatabase } from "./conversion/old-database.js";
 import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";
 import {
   buildSchemaStatements,
@@ -25,8 +24,6 @@ export interface DatabaseState {
   readonly isEmpty: boolean;
   /** When the last change of the schema that it has was generated, in epoch milliseconds; 0 for an empty one. */
   readonly lastSchemaMs: number;
-  /** Set where a version before 1.0 created the database and it was not converted; then `missingSchema` has all changes. */
-  readonly old: OldDatabase | undefined;
   /** The oldest version that may open the database; undefined where none is stored. */
   readonly oldestVersion: string | undefined;
   readonly missingSchema: readonly SchemaMigration[];
@@ -36,6 +33,8 @@ export interface DatabaseState {
 /**
  * Reads the state of a database without changing it. It yields the queries and receives their rows, because one driver
  * is synchronous and the other is not.
+ *
+ * @throws ApiError FAILED_PRECONDITION when it is of a version before 1.0, whose schema was another one
  */
 export function* readState(
   dialect: Dialect,
@@ -57,13 +56,12 @@ export function* readState(
   const lastMs = Math.max(0, ...times);
   const oldestVersion = oldest[0]?.value as string | undefined;
   const [first] = listSchemaMigrations(dialect, 0);
-  const isOld = times.length > 0 && first !== undefined && !times.includes(first.createdMs);
+  if (times.length > 0 && first !== undefined && !times.includes(first.createdMs)) throw tooOld();
   return {
     isEmpty: times.length === 0,
     lastSchemaMs: lastMs,
-    old: isOld ? describeOldDatabase(dialect, lastMs, oldestVersion, stored) : undefined,
     oldestVersion,
-    missingSchema: listSchemaMigrations(dialect, isOld ? 0 : lastMs),
+    missingSchema: listSchemaMigrations(dialect, lastMs),
     data: migrations.map((migration) => findState(migration, stored)),
   };
 }
@@ -99,6 +97,14 @@ export function findState(migration: DataMigration, stored: readonly SqlRow[]): 
   };
 }
 
+function tooOld(): ApiError {
+  return failedPrecondition(
+    "DATABASE_VERSION",
+    "the database is that of a version before 1.0, and goes through version 1.7 first: run `arbor migrate` of version 1.7.0 with " +
+      "the same settings (docs/upgrade.md)",
+  );
+}
+
 /** Whether this version cannot use the database before the expand phase has run. */
 export function needsExpanding({ missingSchema, data }: DatabaseState): boolean {
   return missingSchema.length > 0 || data.some(({ phase }) => phase === "missing" || phase === "expanding");
@@ -110,17 +116,16 @@ export function needsContracting({ data }: DatabaseState): boolean {
 }
 
 /** FAILED_PRECONDITION: the database is that of an older version. The text names the command to run. */
-export function expansionNeeded({ old }: Pick<DatabaseState, "old">): ApiError {
-  if (old !== undefined) return conversionNeeded(old);
+export function expansionNeeded(): ApiError {
   return failedPrecondition(
     "DATABASE_VERSION",
     "the database is that of an older version: run `arbor migrate --expand` with the same settings (docs/upgrade.md)",
   );
 }
 
-/** Whether an error is {@link expansionNeeded} of a database that the expand phase can make usable. */
+/** Whether an error is {@link expansionNeeded}. */
 export function isExpansionNeeded(error: unknown): boolean {
-  return error instanceof ApiError && error.message === expansionNeeded({ old: undefined }).message;
+  return error instanceof ApiError && error.message === expansionNeeded().message;
 }
 
 // The statements that create a database, and those that name the oldest version that may open it.

@@ -351,7 +351,7 @@ async function preparePg(
     throw noInstallation(`the database ${rows[0]?.name}`, "it has no tables of one");
   }
   if (state.isEmpty) return createTables(client, migrations);
-  if (needsExpanding(state)) throw expansionNeeded(state);
+  if (needsExpanding(state)) throw expansionNeeded();
 }
 
 async function createTables(client: pg.ClientBase, migrations: readonly DataMigration[]): Promise<void> {

@@ -12,7 +12,7 @@ import { type NativeStatement, prepareNative } from "./native-statement.js";
 export const DATABASE_FILE = "arbor.db";
 
 /** The application id in the database file, by which files of other programs are recognised. "Arb2" in ASCII. */
-export const APPLICATION_ID = 0x41726232;
+const APPLICATION_ID = 0x41726232;
 /** That of versions up to 0.4.0, whose databases are named in errors. "Arbo" in ASCII. */
 const OLD_APPLICATION_ID = 0x4172626f;
 

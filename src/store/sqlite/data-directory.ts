@@ -128,26 +128,8 @@ function holdTransaction(file: string, waitMs: number, begin: (db: SqliteDatabas
  * @throws ApiError FAILED_PRECONDITION when a server, or another command that keeps them out, uses it
  */
 export function holdServeLock(directory: string, reason: string, describe: (directory: string) => string): () => void {
-  return holdLockOf(directory, "serve.lock", reason, describe);
-}
-
-/** Keeps commands from opening the database of a data directory, as {@link holdServeLock} keeps servers out. */
-export function holdMigrateLock(
-  directory: string,
-  reason: string,
-  describe: (directory: string) => string,
-): () => void {
-  return holdLockOf(directory, "migrate.lock", reason, describe);
-}
-
-function holdLockOf(
-  directory: string,
-  name: string,
-  reason: string,
-  describe: (directory: string) => string,
-): () => void {
   try {
-    return holdFileLock(join(directory, name), 0);
+    return holdFileLock(join(directory, "serve.lock"), 0);
   } catch (error) {
     throw isLockHeld(error) ? failedPrecondition(reason, describe(directory)) : error;
   }

@@ -1,6 +1,6 @@
 // Documents that stay the same while the process runs: loaded, tagged and compressed once, and sent to all callers from
 // the same bytes.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { type Coding, encodeBytes, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negotiation.js";
 import { joinField } from "./http-message.js";
 import type { Request } from "./request.js";
@@ -45,7 +45,7 @@ export function createStaticDocument({ contentType, headers, load, loadEncoded }
   async function read(): Promise<Variant> {
     const content = await load();
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
-    return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, coding: undefined };
+    return { bytes, etag: `"${sha256(bytes).toString("base64url")}"`, coding: undefined };
   }
 
   function loadOnce(): Promise<Variant> {

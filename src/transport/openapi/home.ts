@@ -1,6 +1,6 @@
 // `/` for people who open the service in a browser, and `/version`. Both need no authentication and contain nothing
 // about the installation but its version.
-import { createHash } from "node:crypto";
+import { sha256 } from "../../kernel/digest.js";
 import { CONSOLE_PATH } from "../../kernel/web.js";
 import { prefersJson } from "../http/content-negotiation.js";
 import type { RouteGroup } from "../http/health-routes.js";
@@ -62,7 +62,7 @@ a:focus-visible { outline: 3px solid var(--main); outline-offset: 2px }
 
 const POLICY = [
   "default-src 'none'",
-  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+  `style-src 'sha256-${sha256(STYLE).toString("base64")}'`,
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",

@@ -1,7 +1,7 @@
 // Every write of advisories and their events goes through these functions, which keep the columns for search and
 // filters up to date.
-import { createHash } from "node:crypto";
 import { ReviewState } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { sha256 } from "../../kernel/digest.js";
 import { notFound } from "../../kernel/errors.js";
 import { type AdvisoryRow, advisoryKind } from "../../store/advisories/advisories.js";
 import type { AdvisoryEventRow } from "../../store/tables/advisories.js";
@@ -108,9 +108,7 @@ const SIZE = 12;
  * million imports of 100,000
  */
 function deriveAdvisoryId(seed: string, attempt = 0): string {
-  const digest = createHash("sha256")
-    .update(JSON.stringify(["arbor advisory", seed, attempt]))
-    .digest("hex");
+  const digest = sha256(JSON.stringify(["arbor advisory", seed, attempt])).toString("hex");
   let rest = BigInt(`0x${digest}`);
   let text = "";
   for (let i = 0; i < SIZE; i++) {

@@ -1,5 +1,4 @@
 // Maps an OSV record to advisories, one for each affected package (docs/advisories.md).
-import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import {
   type AdvisoryEvent,
@@ -8,6 +7,7 @@ import {
   Severity_Type,
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { sha256 } from "../../kernel/digest.js";
 import { severitiesToJson } from "../advisories/advisory.js";
 import type { AdvisoryInput } from "../advisories/advisory-operations.js";
 import type { OsvPackage, OsvRecord, OsvSeverity } from "./record.js";
@@ -78,7 +78,9 @@ export function mapRecord(record: OsvRecord): MappedAdvisory[] {
   return record.packages.map((affected) => {
     const events = mapEvents(record, affected);
     const advisory = mapContent(record, affected);
-    const sourceHash = hash([advisory, events.map(({ event, timeMs }) => [event.type, timeMs]), names]);
+    const sourceHash = sha256(
+      JSON.stringify([advisory, events.map(({ event, timeMs }) => [event.type, timeMs]), names]),
+    ).toString("hex");
     return { advisory: { ...advisory, sourceHash }, events };
   });
 }
@@ -131,10 +133,6 @@ function mapEvents(
     timeMs: Math.max(publishedMs, modifiedMs),
   }));
   return [{ event: detected, timeMs: publishedMs }, ...fixes];
-}
-
-function hash(content: unknown): string {
-  return createHash("sha256").update(JSON.stringify(content)).digest("hex");
 }
 
 // The type of artifact: `apk`, `deb`, `rpm` or `library`.

@@ -13,7 +13,7 @@ import type { Order } from "./good-client.js";
 import { arbor, build, onCpu, ROOT, type ServiceProcess, setUrgency, spawnLoad, startService } from "./service.js";
 import { type GoodWorld, makeWorld, type Target } from "./world.js";
 
-/** Whether this is the long run of `npm run test:campaigns`. */
+/** Whether this is the long run of `npm run campaign -- long`. */
 export const IS_CAMPAIGN = process.env.HOSTILE_CAMPAIGN !== undefined;
 /** How many calls the good client makes beside each attack. */
 export const CALLS = Number(process.env.HOSTILE_CALLS ?? (IS_CAMPAIGN ? 3_000 : 1_000));

@@ -1,5 +1,5 @@
 // Random requests written as query strings: what is read is what protobuf-es makes of the same values as JSON.
-// `npm run test:campaigns -- tests` runs 100,000.
+// `npm run campaign -- long tests` runs 100,000.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

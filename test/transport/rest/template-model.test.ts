@@ -1,5 +1,5 @@
 // Random templates and paths: what is built of values comes back as those values, and the route table agrees with a
-// model of the grammar. `npm run test:campaigns -- tests` runs 100,000 of each.
+// model of the grammar. `npm run campaign -- long tests` runs 100,000 of each.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

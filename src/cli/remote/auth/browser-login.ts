@@ -1,10 +1,11 @@
 // Login with a browser on the same machine: an authorization code with PKCE (RFC 7636) and a redirect to a loopback
 // address (RFC 8252, section 7.3). Any page may redirect a browser there, so the server accepts only one request with
 // the right state.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { sha256 } from "../../../kernel/digest.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { toCode } from "../service.js";
@@ -45,7 +46,7 @@ export async function logInWithBrowser(
     response_type: "code",
     client_id: CLI_CLIENT_ID,
     redirect_uri: loopback.redirectUri,
-    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge: sha256(verifier).toString("base64url"),
     code_challenge_method: "S256",
     state,
     audience: api,
@@ -164,8 +165,7 @@ function findSingleValue(query: URLSearchParams, name: string): string | undefin
 }
 
 function isSame(value: string | undefined, expected: string): boolean {
-  const hash = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(hash(value ?? ""), hash(expected));
+  return timingSafeEqual(sha256(value ?? ""), sha256(expected));
 }
 
 // The HTTP status of an error of RFC 6749, section 4.1.2.1, which has none.
@@ -193,7 +193,7 @@ const OTHER_LOGIN: ResultPage = {
 const NOT_FOUND: ResultPage = { title: "Not found", text: "There is nothing at this address." };
 
 const STYLE = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}";
-const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
+const STYLE_HASH = sha256(STYLE).toString("base64");
 
 function sendRedirect(response: ServerResponse, location: string): void {
   response.writeHead(302, {

@@ -1,5 +1,6 @@
 // What a token says that a service has refused. Services do not tell callers why, but whoever holds the token may know what
 // it says of itself. Nothing is verified, and the token itself is never part of the text.
+import { formatTime } from "../../output/time.js";
 import { decodePart, isTime } from "./token-claims.js";
 
 /** How much of a claim is printed, in characters. */
@@ -38,10 +39,10 @@ export function describeToken(token: string, use: TokenUse, nowMs: number): stri
   const faults: string[] = [];
   const missing = ["iss", "sub", "exp"].filter((name) => claims[name] === undefined);
   if (missing.length > 0) faults.push(`has a token without the claim ${missing.join(", ")}`);
-  if (isTime(exp) && exp * 1000 <= nowMs) faults.push(`has a token that expired at ${formatTime(exp)}`);
+  if (isTime(exp) && exp * 1000 <= nowMs) faults.push(`has a token that expired at ${formatTime(exp * 1000)}`);
   const startS = [nbf, iat].find((time) => isTime(time) && time * 1000 > nowMs);
   if (isTime(startS)) {
-    faults.push(`has a token that is valid from ${formatTime(startS)} on: is the clock of this machine right?`);
+    faults.push(`has a token that is valid from ${formatTime(startS * 1000)} on: is the clock of this machine right?`);
   }
   const audiences = [aud].flat().filter((one) => typeof one === "string");
   if (!audiences.some((one) => trimUrl(one) === trimUrl(audience))) {
@@ -69,10 +70,6 @@ function decodeClaims(token: string): Readonly<Record<string, unknown>> | undefi
   const isJwt =
     token.split(".").length === 3 && decodePart(token, 0).alg !== undefined && Object.keys(claims).length > 0;
   return isJwt ? claims : undefined;
-}
-
-function formatTime(seconds: number): string {
-  return new Date(seconds * 1000).toISOString();
 }
 
 // As the service compares them.

@@ -1,8 +1,9 @@
 // Login with a browser on any machine: the person opens a page there, and the service encrypts the ID token for a key
 // of this process. Anyone may fetch it, but only this process can decrypt it.
-import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isBearerToken } from "../../../client/token-source.js";
+import { sha256 } from "../../../kernel/digest.js";
 import { encodeBase32 } from "../../../kernel/ids.js";
 import { unseal } from "../../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
@@ -98,7 +99,7 @@ export interface HeadlessKey {
 export function createHeadlessKey(): HeadlessKey {
   const { publicKey, privateKey } = generateKeyPairSync("x25519");
   const { x: code = "" } = publicKey.export({ format: "jwk" });
-  const digest = createHash("sha256").update(Buffer.from(code, "base64url")).digest();
+  const digest = sha256(Buffer.from(code, "base64url"));
   return {
     code,
     confirmation: encodeBase32(digest.subarray(0, 5)).replace(/^.{4}/, "$&-"),

@@ -4,6 +4,7 @@ import type { TokenSource } from "../../../client/token-source.js";
 import { Code, CommandError, notLoggedIn } from "../../errors.js";
 import { formatResponse } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
+import { formatTime } from "../../output/time.js";
 import { createOutputFilter, type Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceResponse, sendRequest } from "../service.js";
 import { findStoredToken, noteVariable, parseRefreshExpiryMs } from "./credentials.js";
@@ -113,20 +114,18 @@ function buildIdentityFields({ subject, issuer, expiry, email, profile }: Servic
 
 function buildClaimFields({ token }: Pick<StoredLogin, "token">): JsonObject {
   const { subject, issuer, expiresMs } = parseClaims(token);
-  return selectNonEmpty({ identity: subject, issuer, expireTime: formatTime(expiresMs) });
+  return selectNonEmpty({
+    identity: subject,
+    issuer,
+    expireTime: expiresMs === undefined ? undefined : formatTime(expiresMs),
+  });
 }
 
 function buildRenewalFields({ refreshToken, workload }: StoredLogin): JsonObject {
   if (workload) return { renewedWith: "identity token", identityTokenFile: workload.tokenFile };
   if (refreshToken === undefined) return { renewedWith: "nothing" };
-  return {
-    renewedWith: "refresh token",
-    ...selectNonEmpty({ renewableUntil: formatTime(parseRefreshExpiryMs(refreshToken)) }),
-  };
-}
-
-function formatTime(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
+  const untilMs = parseRefreshExpiryMs(refreshToken);
+  return { renewedWith: "refresh token", ...(untilMs !== undefined && { renewableUntil: formatTime(untilMs) }) };
 }
 
 function selectNonEmpty(members: Readonly<Record<string, unknown>>): JsonObject {

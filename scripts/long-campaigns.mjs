@@ -1,6 +1,6 @@
 // The long versions of random tests, which `npm test` runs for seconds: hours on two processors.
 // Each prints its seed and its figures. The table at the end says which failed.
-//   npm run test:campaigns [-- NAME...]
+//   npm run campaign -- long [NAME...]
 import { spawnSync } from "node:child_process";
 
 const node = (script, ...args) => [process.execPath, `scripts/${script}.mjs`, ...args];
@@ -47,14 +47,12 @@ const campaigns = new Map([
   ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
   ["pooler", node("with-pg", process.execPath, "scripts/test.mjs", "test/pg/pooler.test.ts")],
   ["copy", node("with-pg", process.execPath, "scripts/copy-kills.mjs", "--kills", "200")],
-  ["convert", node("with-pg", process.execPath, "scripts/convert-kills.mjs")],
-  ["convert-control", node("convert-kills", "--rows", "1000", "--kills", "1", "--control")],
 ]);
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !campaigns.has(name));
 if (unknown.length > 0) {
-  console.error(`campaigns: ${unknown.join(", ")} is none of ${[...campaigns.keys()].join(", ")}`);
+  console.error(`long-campaigns: ${unknown.join(", ")} is none of ${[...campaigns.keys()].join(", ")}`);
   process.exit(2);
 }
 const results = [...campaigns]
