@@ -85,7 +85,7 @@ for (const [at, { name, reason, make }] of situations.entries()) {
         assert.match(stderr, reason);
         assert.match(
           stderr,
-          /mount its disk, name its directory with --data .* or create it with `arbor bootstrap`\n$/,
+          /mount its disk, name its directory with --data .* or create it with `arbor bootstrap`\n(?: {2}to read the log of a service over its API: --scope ORGANISATION\n)?$/,
         );
         assert.deepEqual(listTree(parent), before);
         const masks = umask.mock.calls.map(({ arguments: [mask] }) => mask).filter((mask) => mask === 0o077);

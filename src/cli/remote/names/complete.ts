@@ -59,8 +59,8 @@ export async function findNames(
   const read: ReadRows = async (path, query) => {
     const url = `${api}${path}?${new URLSearchParams({ pageSize: PAGE_SIZE, ...query })}`;
     const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, redirect: "manual", signal });
-    if (!response.ok) return [];
-    return Object.values((await response.json()) as object).find(Array.isArray) ?? [];
+    const body = (await response.json()) as object;
+    return response.ok ? (Object.values(body).find(Array.isArray) ?? []) : [];
   };
   const at = text.lastIndexOf("/");
   const names = at < 0 ? await findFirst(read, kind) : await findBelow(read, kind, text.slice(0, at));
