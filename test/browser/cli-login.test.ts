@@ -379,6 +379,6 @@ describe("docs/demo.md", () => {
     const { code, stdout, stderr } = await bob.ended;
     assert.equal(code, 0, stderr);
     const [, , ...rows] = stdout.trim().split("\n");
-    assert.deepEqual(rows.map((row) => row.split(/ {2,}/)[1]).sort(), ["platform", "production"]);
+    assert.deepEqual(rows.map((row) => row.split(/ {2,}/)[0]).sort(), ["platform", "production"]);
   });
 });
