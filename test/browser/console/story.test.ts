@@ -47,7 +47,7 @@ describe("an owner and a guest", () => {
     await page.getByRole("radio", { name: /^viewer / }).check();
     await page.getByLabel("E-mail address").fill("bob@acme.example");
     await page.getByRole("button", { name: "Make the invite" }).click();
-    link = await page.getByLabel("Link").inputValue();
+    link = await page.getByLabel("Link", { exact: true }).inputValue();
     assert.ok(link.startsWith(`${world.url}/console/join#`), link);
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("cell", { name: "bob@acme.example", exact: true }).waitFor();
