@@ -261,7 +261,7 @@ def delete_what_is_not_empty():
         grpc.StatusCode.FAILED_PRECONDITION,
         f"Precondition failed: {rule}",
         error_details_pb2.PreconditionFailure(violations=[violation]),
-        counts={"groups": "1"},
+        counts={"groups": "2"},
     )
 
 
