@@ -196,7 +196,7 @@ describe("docs/first-hour.md", () => {
     registry = shell("operator", at("registry-serve").replace("docker-registry", `exec ${REGISTRY}`));
     await waitUntil(async () => (await fetch(`http://${host}/v2/`).catch(() => undefined))?.status === 401);
     await succeed(shell("ada", at("push")));
-    await waitUntil(async () => /^1 +sha256:/m.test((await shell("ada", block("pushed")).ended).stdout));
+    await waitUntil(async () => /^1 .*sha256:/m.test((await shell("ada", block("pushed")).ended).stdout));
 
     const byPerson = at("push").replace("$DEPLOYER:$(cat platform.token)", "me:$(arbor auth token)");
     await succeed(shell("ada", byPerson));
