@@ -10,6 +10,7 @@ import { unavailable } from "../../src/kernel/errors.js";
 import type { Store } from "../../src/store/store.js";
 import { spawn } from "../support/child-process.js";
 import { startHarness } from "../support/harness.js";
+import { mockTimeouts } from "../support/mock-timeouts.js";
 import { scriptArguments } from "../support/project.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -205,7 +206,7 @@ describe("the sealer", () => {
   });
 
   test("a problem is reported once, until it seals again", async (t) => {
-    t.mock.timers.enable({ apis: ["setTimeout"] });
+    mockTimeouts(t);
     const log = await openLog();
     let down = true;
     const read: Store["read"] = (unit, options) => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { openSqlite } from "../../src/store/sqlite/open.js";
 import type { Store } from "../../src/store/store.js";
+import { mockTimeouts } from "../support/mock-timeouts.js";
 import { tempDir } from "../support/temp-dir.js";
 import { waitUntil } from "../support/wait-until.js";
 import { counter, createNode, jobsSuite, rowOf } from "./jobs-suite.js";
@@ -30,7 +31,7 @@ describe("background jobs over time", () => {
   }
 
   test("a job with a short interval that has no work writes nothing, but once a minute", async (t) => {
-    t.mock.timers.enable({ apis: ["setTimeout"] });
+    mockTimeouts(t);
     const { times, store } = openTimed();
     let runs = 0;
     const run = async () => ++runs;
@@ -100,7 +101,7 @@ describe("background jobs over time", () => {
   });
 
   test("a failing job is reported once until it succeeds, also when the database is down", async (t) => {
-    t.mock.timers.enable({ apis: ["setTimeout"] });
+    mockTimeouts(t);
     const { store } = openTimed();
     let down = true;
     const read: Store["read"] = (unit, options) => {

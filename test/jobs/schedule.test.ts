@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { computeBackoffMs, createSchedule, type ScheduleDeps, waitAtMost } from "../../src/jobs/schedule.js";
+import { mockTimeouts } from "../support/mock-timeouts.js";
 
 /** A started schedule with times that `advance` moves. */
 async function start(t: TestContext, deps: Partial<ScheduleDeps>) {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
+  mockTimeouts(t);
   const failures: unknown[] = [];
   let runs = 0;
   const schedule = createSchedule({
