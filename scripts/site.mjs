@@ -13,8 +13,10 @@ const SOURCES = [
   "site",
   "gen/api.binpb",
   "package.json",
-  "src/codec/proto-comments.ts",
-  "src/transport/openapi/tags.ts",
+  "src/cli",
+  "src/codec",
+  "src/transport/http",
+  "src/transport/openapi",
   "scripts/site.mjs",
 ];
 const LIBRARIES = ["@11ty/eleventy", "minisearch", "esbuild"];

@@ -18,7 +18,7 @@ const { version } = JSON.parse(readFileSync("package.json", "utf8"));
 const decisions = readdirSync("docs/adr")
   .filter((name) => name.endsWith(".md"))
   .map((name) => `adr/${name.slice(0, -".md".length)}`);
-const made = makePages();
+const made = await makePages();
 /** What is beside the pages: pictures, and what they link to. */
 const others = readdirSync("docs", { recursive: true })
   .map((name) => name.replaceAll("\\", "/"))
@@ -73,10 +73,10 @@ function configure(config) {
 }
 
 /** The pages that no file has, as Markdown by name. */
-function makePages() {
+async function makePages() {
   const list = decisions.map((name) => `- [${titleOf(readFileSync(`docs/${name}.md`, "utf8"))}](${name}.md)`);
   const text = `# Decisions\n\nWhat was decided, and why.\n\n${list.join("\n")}\n`;
-  return new Map([["decisions", text], ...describeResources()]);
+  return new Map([["decisions", text], ...(await describeResources())]);
 }
 
 function readPage(name) {

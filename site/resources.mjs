@@ -8,18 +8,20 @@ import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabi
 import { http } from "#gen/google/api/annotations_pb.js";
 import { parseComments } from "../src/codec/proto-comments.ts";
 import { nameService } from "../src/transport/openapi/tags.ts";
+import { describeOperations, readSuccessors } from "./operations.mjs";
 
 /**
  * Describes every resource.
  *
  * @returns the pages by name, as Markdown: `resources`, which lists them, and one for each
  */
-export function describeResources() {
+export async function describeResources() {
   const image = readFileSync("gen/api.binpb");
   const comments = parseComments(image);
   const services = [...createFileRegistry(fromBinary(FileDescriptorSetSchema, image))].filter(
     ({ kind, typeName }) => kind === "service" && /^(?:chainguard\.platform|arbor)\./.test(typeName),
   );
+  const context = { comments, operations: await describeOperations(services, comments), successors: readSuccessors() };
   const resources = Map.groupBy?.(services, nameOf) ?? groupBy(services, nameOf);
   const pages = [...resources].map(([name, all]) => ({
     name,
@@ -40,7 +42,7 @@ Find the methods of a resource, with the REST path and the capabilities of each.
 |---|---|---|
 ${list.join("\n")}
 `;
-  return [["resources", index], ...pages.map((page) => [page.path, describeResource(page, comments)])];
+  return [["resources", index], ...pages.map((page) => [page.path, describeResource(page, context)])];
 }
 
 // Node 20 has no Map.groupBy.
@@ -69,7 +71,8 @@ function sortByVersion(services) {
   return [...services].sort((one, other) => rank(one) - rank(other));
 }
 
-function describeResource({ name, all }, comments) {
+function describeResource({ name, all }, context) {
+  const { comments } = context;
   const beta = all.find(({ typeName }) => nameService(typeName).version === "v2beta1");
   const [first, ...others] = all.filter((service) => service !== beta || all.length === 1);
   const more =
@@ -78,16 +81,17 @@ function describeResource({ name, all }, comments) {
     `# ${name}`,
     escapeText(comments(first.typeName)),
     `Over gRPC: \`${first.typeName}\`.${more}`,
-    ...first.methods.map((method) => describeMethod(method, comments, "##")),
+    ...first.methods.map((method) => describeMethod(method, others, context, "##")),
     ...describeMessages(first, comments),
-    ...others.map((service) => fold(service, comments)),
+    ...others.map((service) => fold(service, context)),
   ];
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
 
-function fold(service, comments) {
+function fold(service, context) {
+  const { comments } = context;
   const version = nameService(service.typeName).version || "another service";
-  const methods = service.methods.map((method) => describeMethod(method, comments, "###"));
+  const methods = service.methods.map((method) => describeMethod(method, [], context, "###"));
   return `<details class="version">
 <summary>${version === "v1" ? "Version 1" : version}: ${service.typeName}</summary>
 
@@ -96,21 +100,41 @@ ${[escapeText(comments(service.typeName)), ...methods].filter((part) => part !==
 </details>`;
 }
 
-function describeMethod(method, comments, level) {
+/** @param others the other services on the page, which may have the same method in another version */
+function describeMethod(method, others, context, level) {
+  const { comments, operations } = context;
   const full = `${method.parent.typeName}.${method.name}`;
   const routes = listRoutes(method).map(([verb, path]) => `\`${verb} ${path}\``);
-  const rights = describeRights(method);
-  const fields = method.input.fields.length === 0 ? "" : describeFields(method.input, comments);
-  const answer = method.output.typeName === "google.protobuf.Empty" ? "" : `Returns ${nameType(method.output)}.`;
+  const operation = operations.get(full);
+  const response = method.output.typeName === "google.protobuf.Empty" ? "" : `Returns ${nameType(method.output)}.`;
+  // A link of Markdown leads to a file of docs/, which the page of the API is not.
+  const tryIt = operation && `<a href="../${operation.address}">Try it</a>.`;
+  const sentences = [describeRights(method), response, tryIt ?? "", describeFormer(method, others, context)];
   return [
     `${level} ${method.name}`,
     routes.join("  \n"),
     escapeText(comments(full)),
-    [rights, answer].filter((part) => part !== "").join(" "),
-    fields,
+    sentences.filter((sentence) => sentence !== "").join(" "),
+    method.input.fields.length === 0 ? "" : describeFields(method.input, comments),
+    operation ? describeExamples(operation) : "",
   ]
     .filter((part) => part !== "")
     .join("\n\n");
+}
+
+// The same method in version 1, which is folded below.
+function describeFormer(method, others, { successors }) {
+  const name = `${method.parent.name}.${method.name}`;
+  const former = others
+    .flatMap((service) => service.methods)
+    .filter((one) => successors.get(`${one.parent.name}.${one.name}`) === name);
+  return former.map((one) => `In version 1: [${one.name}](#${one.name.toLowerCase()}).`).join(" ");
+}
+
+function describeExamples({ curl, command, response }) {
+  const request = `\`\`\`sh\n${[curl, command].filter((one) => one !== undefined).join("\n\n")}\n\`\`\``;
+  if (response === undefined) return request;
+  return `${request}\n\nThe response:\n\n\`\`\`json\n${JSON.stringify(response, undefined, 2)}\n\`\`\``;
 }
 
 function listRoutes(method) {

@@ -1,7 +1,10 @@
 // The page at /docs/api in a real browser: everything is shown, nothing is refused by
 // the page's own policy, and no other host is contacted. Needs chromium.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { createServer, request as sendRequest } from "node:http";
+import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { type Harness, startHarness } from "../support/harness.js";
@@ -71,6 +74,44 @@ test("an operation opens by its address, with parameters, example and answers", 
   });
 });
 
+test("below the prefix of a proxy, an operation opens from the page of its resource and is sent below the prefix", async (t) => {
+  const service = new URL(harness.url);
+  const proxy = createServer((request, response) => {
+    const [, path] = /^\/platform(\/.*)$/.exec(request.url ?? "") ?? [];
+    if (path === undefined) return response.writeHead(404).end();
+    const { method, headers } = request;
+    const onward = sendRequest({ host: service.hostname, port: service.port, path, method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  }).listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  t.after(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  const origin = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  await browse(
+    "/platform/docs/resources/role-bindings.html",
+    async (page) => {
+      const open = page.locator(`${OPERATION}.is-open`);
+      const method = page.locator("#listrolebindings ~ p", { hasText: "Try it" }).first();
+      await method.getByRole("link", { name: "Try it" }).click();
+      await open.getByText("/iam/v2/roleBindings").first().waitFor({ timeout: TIMEOUT_MS });
+      // Without a token the console would speak of the error.
+      await page.goto(`${origin}/platform/docs/resources/ping.html`);
+      await page.getByRole("link", { name: "Try it" }).first().click();
+      await open.getByRole("button", { name: "Try it out" }).click();
+      await open.getByRole("button", { name: "Execute" }).click();
+      const sent = await open.locator(".request-url").innerText({ timeout: TIMEOUT_MS });
+      assert.equal(sent.split("\n").at(-1)?.trim(), `${origin}/platform/ping/v2/ping`);
+      assert.match(await open.locator(".live-responses-table").innerText(), /200/);
+    },
+    origin,
+  );
+});
+
 // What a reader sees who scrolls to the end: only what is on the screen is drawn.
 async function findDrawnOperations(page: Page): Promise<ReadonlySet<string>> {
   const shown = new Set<string>();
@@ -92,12 +133,12 @@ async function findDrawnOperations(page: Page): Promise<ReadonlySet<string>> {
 
 // Opens a page, and makes sure that the console says nothing but advice on addresses that nobody here
 // writes, and that only the service was contacted.
-async function browse(path: string, look: (page: Page) => Promise<void>): Promise<void> {
+async function browse(path: string, look: (page: Page) => Promise<void>, origin = harness.url): Promise<void> {
   const context = await browser.newContext({ viewport: sizes[0] });
   try {
     const page = await context.newPage();
-    const complaints = watchComplaints(page, harness.url);
-    await page.goto(harness.url + path);
+    const complaints = watchComplaints(page, origin);
+    await page.goto(origin + path);
     await look(page);
     assert.deepEqual(complaints, []);
   } finally {

@@ -13,30 +13,31 @@ const require = createRequire(import.meta.url);
 const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
 const { version: UI_VERSION } = JSON.parse(readFileSync(join(UI, "package.json"), "utf8")) as { version: string };
 
-// The version in their URLs lets browsers cache the files for ever.
+// The version in their URLs lets browsers cache the files for ever. The URLs are relative, because a proxy may serve all paths
+// below a prefix.
 const PAGE = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>Arbor API</title>
-    <link rel="stylesheet" href="/docs/swagger-ui.css?v=${UI_VERSION}">
-    <link rel="stylesheet" href="/docs/page.css">
-    <link rel="icon" href="/docs/favicon-32x32.png?v=${UI_VERSION}">
+    <link rel="stylesheet" href="swagger-ui.css?v=${UI_VERSION}">
+    <link rel="stylesheet" href="page.css">
+    <link rel="icon" href="favicon-32x32.png?v=${UI_VERSION}">
   </head>
   <body>
     <main>
       <header class="swagger-ui wrapper">
-        <p><a href="/docs/">Documentation</a></p>
+        <p><a href="./">Documentation</a></p>
         <h1>API</h1>
-        <p>Find an operation, read what it takes and answers, and try it with your token. Every operation is a gRPC method
-        too, on the same host and port. <a href="/docs/resources.html">API by resource</a> has the same without a form, and
-        <a href="/openapi.json">openapi.json</a> for programs.</p>
+        <p>Find an operation, read its request and response, and try it with your token. Every operation is a gRPC method
+        too, on the same host and port. <a href="resources.html">API by resource</a> has the same without a form, and
+        <a href="../openapi.json">openapi.json</a> for programs.</p>
       </header>
       <div id="ui"></div>
     </main>
-    <script src="/docs/swagger-ui-bundle.js?v=${UI_VERSION}"></script>
-    <script src="/docs/start.js"></script>
+    <script src="swagger-ui-bundle.js?v=${UI_VERSION}"></script>
+    <script src="start.js"></script>
   </body>
 </html>
 `;
@@ -61,7 +62,7 @@ function forPeople(document) {
     operation.description = [operation.description, "The token is another one: " + schemes[other].description]
       .filter(Boolean).join("\\n\\n");
   }
-  document.servers = [{ url: "/" }];
+  document.servers = [{ url: new URL("..", location.href).href.replace(/\\/$/, "") }];
   document.components.securitySchemes = { [BEARER]: schemes[BEARER] };
   return document;
 }
@@ -91,7 +92,7 @@ const followScheme = () => document.documentElement.classList.toggle("dark-mode"
 dark.addEventListener("change", followScheme);
 followScheme();
 
-fetch("/openapi.json")
+fetch("../openapi.json")
   .then((response) => response.json())
   .then((document) => SwaggerUIBundle({
     spec: forPeople(document),
@@ -119,7 +120,8 @@ fetch("/openapi.json")
 // Names of services and paths are longer than the screen of a telephone is wide, and some colours of Swagger UI cannot be
 // told from their background.
 const STYLE = `body { margin: 0; }
-.swagger-ui.wrapper, .swagger-ui .wrapper { box-sizing: border-box; padding-top: 0; }
+main { box-sizing: border-box; max-width: 76rem; margin: 0 auto; padding: 0 clamp(1rem, 4vw, 2.5rem) 3rem; }
+.swagger-ui.wrapper, .swagger-ui .wrapper { box-sizing: border-box; padding: 0; }
 .swagger-ui a, .swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { color: #0a56a6; }
 .swagger-ui .btn.authorize { border-color: #0a56a6; }
 .swagger-ui .btn.authorize svg { fill: #0a56a6; }
@@ -137,7 +139,6 @@ const STYLE = `body { margin: 0; }
 .swagger-ui header p { font-size: 16px; line-height: 1.5; }
 .swagger-ui .opblock-tag { overflow-wrap: anywhere; }
 @media (max-width: 640px) {
-  .swagger-ui .wrapper { padding: 0 10px; }
   .swagger-ui .opblock-tag { flex-wrap: wrap; font-size: 16px; }
   .swagger-ui .opblock-tag small { flex-basis: 80%; padding: 4px 0; }
   .swagger-ui .opblock-summary-control { min-width: 0; }

@@ -87,13 +87,14 @@ ${content}
 `;
 }
 
+// The links are relative, because a proxy may serve all paths below a prefix.
 const formatHome = (shown: readonly Link[]) =>
   formatPage(
     "Arbor",
     `<h1>Arbor</h1>
 <p>A platform API: organisations, identities, roles and access, over gRPC, Connect and REST on this address.</p>
 <dl>
-${shown.map(({ href, name, what }) => `<dt><a href="${href}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
+${shown.map(({ href, name, what }) => `<dt><a href="${href.slice(1)}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
 </dl>`,
   );
 

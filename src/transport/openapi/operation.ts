@@ -28,7 +28,8 @@ export function buildOperation(
   const { entry, name, current } = route;
   const { desc } = entry;
   const comment = comments(name);
-  const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
+  const [first = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
+  const summary = summarizeWithoutVariable(route, comments) ?? first;
   const more = rest.length === 0 ? "" : comment;
   const parameters = buildParameters(route, path, comments);
   const requestBody = requestBodyOf(route, { schemas, comments }, parameters);
@@ -43,6 +44,14 @@ export function buildOperation(
     responses: { "200": responseOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
     ...buildSecurity(entry),
   };
+}
+
+// A path that ends before a variable does what the comment of the field says of an empty one.
+function summarizeWithoutVariable({ template, variables }: HttpBinding, comments: Comments): string | undefined {
+  const omitted = template.variables.length < variables.length ? variables.at(-1)?.field : undefined;
+  if (omitted === undefined) return undefined;
+  const [, text = ""] = /\bEmpty: ([^.]*)\./.exec(comments(`${omitted.parent.typeName}.${omitted.name}`)) ?? [];
+  return text === "" ? undefined : `${text[0]?.toUpperCase()}${text.slice(1)}`;
 }
 
 function replacementOf(current: Template | undefined): string {

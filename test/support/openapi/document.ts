@@ -45,7 +45,7 @@ export interface Operation {
 export interface ApiDocument {
   readonly openapi: string;
   readonly servers: readonly { readonly url: string }[];
-  readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly tags: readonly { readonly name: string; readonly "x-displayName": string; readonly description?: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly security: readonly Security[];
   readonly components: {

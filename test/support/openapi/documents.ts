@@ -43,7 +43,8 @@ export function signInDocument(): ApiDocument {
   return documentOf([SecurityTokenService, Auth].flatMap(routesOf), protoComments());
 }
 
-function protoComments(): Comments {
+/** The comments of the protos. */
+export function protoComments(): Comments {
   return parseComments(readFileSync(new URL("../../../gen/api.binpb", import.meta.url)));
 }
 

@@ -4,8 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import { type ApiDocument, operationsOf, type PlacedOperation } from "../../support/openapi/document.js";
-import { commentWithName, documentOf, groupsDocument, routesOf } from "../../support/openapi/documents.js";
+import {
+  commentWithName,
+  documentOf,
+  groupsDocument,
+  protoComments,
+  routesOf,
+} from "../../support/openapi/documents.js";
 
 const document: ApiDocument = groupsDocument();
 const operations = operationsOf(document);
@@ -166,6 +173,14 @@ test("texts come from the comments of the protos", () => {
   assert.equal(operation("GetGroup").summary, "Returns one group");
   assert.equal(schemaOf(GROUP).properties.createTime?.description, "When the group was created.");
   assert.match(document.tags[0]?.description ?? "", /^Manages the tree of groups\./);
+});
+
+test("a path without its last variable says what an empty one does", () => {
+  const [route] = routesOf(GroupsService).filter(({ name }) => name.endsWith(".CreateGroup"));
+  assert.ok(route);
+  const { paths } = documentOf(buildBindings({ ...route.entry, allowEmptyPath: true }), protoComments());
+  assert.equal(paths["/iam/v2beta1/groups/"]?.post?.summary, "Creates a root group");
+  assert.match(paths["/iam/v2beta1/groups/{parent}"]?.post?.summary ?? "", /^Creates a group in another group/);
 });
 
 test("a deletion answers with nothing", () => {

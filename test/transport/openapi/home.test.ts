@@ -118,7 +118,7 @@ test("the page has no script, and its policy admits its own style alone", async 
 
 test("every link leads somewhere, and the JSON has the same", async () => {
   const page = await (await get("/", { accept: BROWSER })).text();
-  const hrefs = [...page.matchAll(/href="([^"]*)"/g)].map(([, href = ""]) => href);
+  const hrefs = [...page.matchAll(/href="([^"]*)"/g)].map(([, href = ""]) => `/${href}`);
   for (const path of ["/docs/", "/docs/api", "/openapi.json", "/healthz", "/readyz", "/version"])
     assert.ok(hrefs.includes(path), path);
   for (const href of hrefs) assert.equal((await get(href)).status, 200, href);

@@ -2,7 +2,7 @@
 import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { findUnavailable } from "../../../kernel/unavailable-methods.js";
-import { fillAll } from "../../lazy-command.js";
+import { fillAll, pathOf } from "../../lazy-command.js";
 import { createListFormatter, formatResponse, type ListColumn } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import { type CommonFlags, createOutputFilter, type Format } from "../flags.js";
@@ -54,22 +54,24 @@ export async function listMethods(api: Command, text = "", flags: ListFlags): Pr
 }
 
 /**
- * Finds the commands of their own that methods have, such as `arbor iam groups list`, by the names of the methods. A method
- * of version 2 has the command of its beta.
+ * Finds the commands of their own that methods have, such as `arbor iam groups list`, by the names of the methods. Of several
+ * commands it is the one that calls the fewest methods. A method of version 2 has the command of its beta.
  */
 export function findCommands(program: Command, methods: readonly DescMethod[]): ReadonlyMap<string, string> {
+  const found = listCommands(program).sort((a, b) => getMethods(b).length - getMethods(a).length);
   const commands = new Map<string, string>();
-  const collect = (command: Command, path: string): void => {
-    for (const method of getMethods(command)) if (!commands.has(method)) commands.set(method, path);
-    for (const child of command.commands) collect(child, `${path} ${child.name()}`);
-  };
-  collect(program, program.name());
+  for (const command of found)
+    for (const method of getMethods(command)) commands.set(method, `arbor ${pathOf(command)}`);
   for (const method of methods) {
     const beta = methods.find((one) => isBetaOf(one, method));
     const command = beta && commands.get(formatMethod(beta));
     if (command !== undefined) commands.set(formatMethod(method), command);
   }
   return commands;
+}
+
+function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)];
 }
 
 /** `arbor api call`. */
