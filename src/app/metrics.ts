@@ -124,7 +124,11 @@ const DELIVERY_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3_600, 86_400];
 /** Creates the counts, which are 0. */
 export function createServiceCounts(): ServiceCounts {
   const quotaRejections = Object.fromEntries(Object.keys(quotas).map((kind) => [kind, 0])) as Record<QuotaKind, number>;
-  const events = { attempts: { accepted: 0, failed: 0, gone: 0 }, seconds: new Histogram(DELIVERY_BOUNDS) };
+  const events = {
+    attempts: { accepted: 0, failed: 0, gone: 0 },
+    deadLetters: 0,
+    seconds: new Histogram(DELIVERY_BOUNDS),
+  };
   return { quotaRejections, tokenCache: createCacheCounts(), jobRuns: new Map(), events, stoppedChains: 0 };
 }
 
@@ -170,6 +174,7 @@ export function createServiceSources({ counts, store, server, exchanges, caches,
       },
     },
     readValues("arbor_event_deliveries_total", "result", () => counts.events.attempts),
+    readValue("arbor_event_dead_letters_total", () => counts.events.deadLetters),
     readHistogram("arbor_event_delivery_seconds", () => counts.events.seconds),
     readValue("arbor_audit_stopped_chains", () => counts.stoppedChains),
     readValues("arbor_cache_hits_total", "cache", readCaches("hits")),

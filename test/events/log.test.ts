@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pino } from "pino";
 import {
   listDeliveries,
   readState,
@@ -16,15 +17,19 @@ import type { Tx } from "../../src/store/transaction.js";
 import { restAs } from "../contract/rest.js";
 import { newDataDir } from "../support/data-dir.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { scrape } from "../support/metrics.js";
 import { waitUntil } from "../support/wait-until.js";
 import { RECEIVER_SETTINGS, type Received, startReceiver } from "./receiver.js";
 
 const data = newDataDir();
 let harness: Harness;
 let organisations = 0;
+const lines: string[] = [];
+const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
 before(async () => {
-  harness = await startHarness({ ...RECEIVER_SETTINGS, data });
+  harness = await startHarness({ ...RECEIVER_SETTINGS, data, metricsListen: "127.0.0.1:0" }, { logger });
 });
+const isLogged = (text: string) => waitUntil(async () => lines.some((line) => line.includes(text)));
 after(() => harness.stop());
 
 const write = <T>(unit: (tx: Tx) => Promise<T>) => harness.app.installation.store.write(unit);
@@ -136,6 +141,35 @@ test("an event whose body was changed in the database is not sent", async () => 
   await receiver.accepted(2);
   receiver.close();
   assert.deepEqual(namesOf(receiver.received), ["later"]);
+  await isLogged(`the subscription ${uid} has dead letters: entry`);
+  const { samples } = await scrape(harness.app.metricsUrl);
+  assert.equal(samples.find(({ name }) => name === "arbor_event_dead_letters_total")?.value, 1);
+});
+
+test("a row that the log has lost between others is reported, and later events are sent", async () => {
+  const { receiver, uid, group, createGroup } = await subscribe();
+  await receiver.accepted(1);
+  await settled(uid);
+  await write((tx) => suspend(tx, uid));
+  for (const name of ["before", "lost", "after"]) await createGroup(name);
+  await waitUntil(async () => (await read((tx) => readState(tx, uid))).headSeq >= 5);
+  attack("DELETE FROM audit WHERE root_uid = ? AND body LIKE '%\"lost\"%'", group);
+  await write((tx) => resume(tx, uid, Date.now()));
+  await receiver.accepted(3);
+  receiver.close();
+  assert.deepEqual(namesOf(receiver.received).sort(), ["after", "before"]);
+  await isLogged(`the subscription ${uid} misses events: the audit log of ${group} has lost rows`);
+});
+
+test("a sink that rejects events is logged once, and the subscription that it suspends", async () => {
+  const { receiver, uid } = await subscribe(() => 410);
+  await isLogged(`the subscription ${uid} is suspended: gone`);
+  receiver.close();
+  const rejections = lines.filter((line) =>
+    line.includes(`a sink did not accept an event: ${new URL(receiver.url).origin}`),
+  );
+  assert.equal(rejections.length, 1);
+  assert.match(rejections[0] ?? "", /status 410/);
 });
 
 test("a changed chain stops its organisation alone", async () => {

@@ -115,7 +115,7 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
     const { send, reasons } = createTestSender({ trustedSinks: "127.0.0.0/8" });
     const error = "a client certificate is required, and none is sent";
     assert.deepEqual(await send(sink), { kind: "failed", status: 0, error });
-    assert.deepEqual(reasons, [`an event could not be delivered: ${sink}: the server wants a client certificate`]);
+    assert.deepEqual(reasons, [`a sink did not accept an event: ${sink}: the server wants a client certificate`]);
     server.close();
   });
 }

@@ -52,9 +52,11 @@ const MAX_LOGGED = 1_000;
 /** Creates what sends events. */
 export function createEventSender({ settings, ids, onProblem, origin, storage, tracing, resolve }: EventSenderDeps) {
   const { keys, clock } = storage;
+  const reportFailure = throttle((reason) => onProblem(`a sink did not accept an event: ${reason}`));
   return createSender({
     ...{ keys, ids, clock, issuer: origin.issuer, baseUrl: origin.baseUrl },
     sign: createSigner(undefined, SIGNATURES),
+    onRejected: reportFailure,
     fetch: createGuardedFetch({
       ...readTrustedSinks(settings),
       ...(resolve && { resolve }),
@@ -63,7 +65,7 @@ export function createEventSender({ settings, ids, onProblem, origin, storage, t
       unprovenSlots: FAILING_SLOTS,
       maxKept: MAX_KEPT_CONNECTIONS,
       deadlineMs: DEADLINE_MS,
-      onFailure: throttle((reason) => onProblem(`an event could not be delivered: ${reason}`)),
+      onFailure: reportFailure,
       startRequest: tracing?.startRequest,
     }),
   });

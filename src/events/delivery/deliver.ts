@@ -1,18 +1,27 @@
 // The background job that delivers events: it reads what the audit log has sealed, sends it to the sinks of subscriptions, and
-// writes the outcomes (docs/adr/0022-event-delivery.md). They are written after the sinks have answered: what is sent when a
-// node ends is sent again.
+// writes the outcomes (docs/adr/0022-event-delivery.md). It writes them after the sinks have answered: what is in flight when a
+// node ends is sent again. Success leaves no row: the position moves past the event.
 //
-//            a run begins              the run must end
-//      idle ──────────────> sending ────────────────────> settling
-//        ▲                   │   ▲                           │
-//        └───────────────────┘   │ a run begins              │ all responses are in, or SETTLE_MS are over
-//     no work, MAX_RUN_MS are    └───────── stopped <────────┘
-//     over, or an error
+//              a run begins              the run must end
+//   between ────────────────> sending ────────────────────> settling
+//     runs <────────────────   │   ▲                           │
+//      │   no work, MAX_RUN_MS     │ the next run begins       │ all responses are in, or SETTLE_MS are over
+//      │   are over, or an error   │                           │
+//      └──────────────────────> stopped <──────────────────────┘
+//        the lease is lost
 //
-//   idle       responses are recorded, and then the next event of their subscription is sent
-//   sending    each tick reads the log, sends what may be sent, and writes the outcomes
-//   settling   sends nothing more
-//   stopped    requests that have no response are aborted, and the queues are discarded
+//   between runs   responses are recorded, and then the next event of their subscription is sent
+//   sending        each tick reads the log, sends what may be sent, and writes the outcomes
+//   settling       sends nothing more
+//   stopped        requests that have no response are aborted, and the queues are discarded
+//
+// An event ends undelivered where
+//   - it does not match the subscription, or the log has lost its row: #readEntries passes it and reports a lost row;
+//   - it cannot be built from the log: #deliver gives it up;
+//   - its sink does not accept it within a day of the first failure: SubscriptionQueue makes it a dead letter;
+//   - a caller moves the position past it (control.ts).
+// Dead letters, suspensions and lost rows are logged with the subscription. docs/events.md#why-an-event-has-not-arrived is what
+// callers see of it.
 //
 // The queue of a subscription decides which of its events may be sent, and when (subscription-queue.ts). sender.ts makes one
 // request. control.ts has what callers change, such as a suspension: it is read here, and never overwritten.
@@ -45,6 +54,8 @@ export interface DeliveryDeps {
 /** What a node has delivered, for metrics. */
 export interface DeliveryCounts {
   readonly attempts: Record<Exclude<Attempt["kind"], "busy">, number>;
+  /** Events that became dead letters. */
+  deadLetters: number;
   /** Times from a change to the response of the sink, in seconds. */
   readonly seconds: Histogram;
 }
@@ -96,8 +107,9 @@ class EventDelivery {
   readonly #inFlight = new Set<Promise<void>>();
   /** Subscriptions that have an event to send and wait for a slot. */
   readonly #waitingForSlot = new Set<SubscriptionQueue>();
+  /** Subscriptions of which it is reported that the log has lost events. */
   readonly #subscriptionsWithGap = new Set<string>();
-  #state: "idle" | "sending" | "settling" | "stopped" = "idle";
+  #state: "between runs" | "sending" | "settling" | "stopped" = "between runs";
   /** The fencing number of the queues: another run may not go on with them. */
   #fence = NO_FENCE;
   /** Aborts requests that this node may not send any more. */
@@ -166,13 +178,13 @@ class EventDelivery {
       if (error instanceof LeaseLostError) this.#discardQueues(NO_FENCE);
       throw error;
     } finally {
-      this.#state = this.#maySend ? "idle" : "stopped";
+      this.#state = this.#maySend ? "between runs" : "stopped";
     }
     return this.#delivered - deliveredBefore;
   }
 
   get #maySend(): boolean {
-    return this.#state === "idle" || this.#state === "sending";
+    return this.#state === "between runs" || this.#state === "sending";
   }
 
   // The outcomes of requests that take longer are not recorded, and their events are sent again.
@@ -270,9 +282,9 @@ class EventDelivery {
       const key = `${rootUid} ${readSeq}`;
       const entries = read.get(key) ?? (await tx.auditChain.listEntries(rootUid, readSeq, BATCH_ENTRIES));
       read.set(key, entries);
-      this.#reportGap(queue, entries);
       for (const { seq, row } of entries) {
         if (!queue.hasRoom) break;
+        if (row === null || seq !== queue.readSeq + 1) this.#reportGap(queue, seq);
         queue.readSeq = seq;
         if (row === null || !events.matches(row, queue.groupUid)) continue;
         queue.add({ seq, subjectUid: row.subjectUid, type: row.type }, nowMs);
@@ -282,10 +294,10 @@ class EventDelivery {
   }
 
   // Old rows are kept until all subscriptions have passed them, so this happens only to a log that was changed.
-  #reportGap({ uid, rootUid, readSeq }: SubscriptionQueue, [first]: readonly SealedRow[]): void {
-    if (first === undefined || first.seq === readSeq + 1 || this.#subscriptionsWithGap.has(uid)) return;
+  #reportGap({ uid, rootUid, readSeq }: SubscriptionQueue, seq: number): void {
+    if (this.#subscriptionsWithGap.has(uid)) return;
     this.#subscriptionsWithGap.add(uid);
-    const gap = `the audit log of ${rootUid} begins at entry ${first.seq}`;
+    const gap = `the audit log of ${rootUid} has lost rows after entry ${readSeq}, up to entry ${seq}`;
     this.#deps.onProblem(`the subscription ${uid} misses events: ${gap}`);
   }
 
@@ -327,7 +339,8 @@ class EventDelivery {
       const attempt = await send(queue, take, { signal });
       if (signal.aborted) return;
       this.#isProblemReported = false;
-      // A sink that may not be reached is rejected before there is a slot. Its event was still tried.
+      // An address that is not allowed fails before an event is taken. It counts as a failed attempt of the next event, so
+      // that the subscription backs off.
       if (seq === undefined && attempt.kind !== "busy" && isCurrent()) seq = queue.takeNext(clock());
       if (seq === undefined) return queue.pauseShortly(clock());
       queue.recordOutcome(seq, attempt, clock());
@@ -378,13 +391,27 @@ class EventDelivery {
       }
       for (const { queue, changes } of taken) {
         queue.confirmChanges(changes);
-        // A caller has changed it, which is read anew.
-        if (outdated.has(queue) || queue.isSuspended) this.#queues.delete(queue.uid);
+        const isOutdated = outdated.has(queue);
+        if (!isOutdated) this.#reportLosses(queue, changes);
+        // What a caller has changed is read anew, and a suspended subscription when a caller resumes it.
+        if (isOutdated || queue.isSuspended) this.#queues.delete(queue.uid);
       }
     }
     for (const queue of this.#queues.values()) {
       if (queue.isEmpty && queue.readSeq >= queue.headSeq) this.#queues.delete(queue.uid);
     }
+  }
+
+  #reportLosses({ uid }: SubscriptionQueue, { position, rows }: QueueChanges): void {
+    const { onProblem, counts } = this.#deps;
+    const dead = rows.filter(({ deadTimeMs }) => deadTimeMs !== null);
+    if (counts) counts.deadLetters += dead.length;
+    const [first] = dead;
+    if (first !== undefined) {
+      const which = dead.length === 1 ? `entry ${first.seq}` : `${dead.length} events, such as entry ${first.seq}`;
+      onProblem(`the subscription ${uid} has dead letters: ${which} of the audit log: ${first.lastError}`);
+    }
+    if (position.state === "suspended") onProblem(`the subscription ${uid} is suspended: ${position.suspendReason}`);
   }
 }
 

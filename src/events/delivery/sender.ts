@@ -28,7 +28,7 @@ export interface SendOptions {
 
 /**
  * The outcome of an attempt. `accepted` is a status of 2xx, `gone` one of 410. `busy`: not sent, because the limit of parallel
- * requests is reached.
+ * requests is reached, or the service itself failed.
  */
 export interface Attempt {
   readonly kind: "accepted" | "gone" | "failed" | "busy";
@@ -50,6 +50,8 @@ export interface SenderDeps {
   /** The issuer URL. */
   readonly issuer: string;
   readonly baseUrl: string;
+  /** Gets the origin of a sink that has answered with another status than 2xx, and the status. */
+  readonly onRejected?: (reason: string) => void;
 }
 
 /** Sends events. */
@@ -65,7 +67,7 @@ const MAX_RESPONSE_BYTES = 64 * 1024;
 const TEST_WAIT_MS = 10_000;
 
 /** Creates the sender. */
-export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }: SenderDeps) {
+export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl, onRejected }: SenderDeps) {
   // One token for each request: an attempt may be a day later, and receivers accept a token once.
   async function createToken(event: CloudEvent, { uid, groupUid }: Recipient, data: Buffer): Promise<string> {
     // A receiver knows no key that was revoked meanwhile.
@@ -106,6 +108,7 @@ export function createSender({ fetch, keys, sign, ids, clock, issuer, baseUrl }:
         ...(signal && { signal }),
       });
       if (status >= 200 && status < 300) return { kind: "accepted", status, error: "" };
+      onRejected?.(`${new URL(recipient.sink).origin}: status ${status}`);
       const retryAfterMs = parseRetryAfter(headers.get("retry-after"), clock());
       return { kind: status === 410 ? "gone" : "failed", status, error: `status ${status}`, retryAfterMs };
     } catch (error) {

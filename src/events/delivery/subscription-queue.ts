@@ -6,11 +6,14 @@
 //   read ─────> waiting ─ due ─> in flight ─ accepted ─> delivered
 //                │   ▲              │
 //                │   └─── failed ───┘
-//                └─ not accepted for a day ─> dead letter
+//                └─ failed a day after it began to wait ─> dead letter
+//
+// An event that cannot be built from the log goes from in flight to dead letter (giveUp). A subscription is suspended when its
+// sink is gone, has failed for a day, or has too much to read, and stalled while MAX_WAITING events wait.
 //
 // An event waits, from the start, when an earlier one of its resource waits or the circuit breaker is open. Then it has a row,
-// which has its attempts and lets the position pass it. Others have none: after a restart they are read from the log again.
-// Why an event is not sent now is in #findNext.
+// which has its attempts and lets the position pass it; it keeps the row while it is in flight. Others have none: after a
+// restart they are read from the log again. Why an event is not sent now is in #findNext.
 import { isWithin } from "../../kernel/uidp.js";
 import type { PositionChange, SubscribedPosition } from "../../store/events/positions.js";
 import type { EventDeliveryRow, SuspendReason } from "../../store/tables/events.js";
@@ -78,7 +81,7 @@ export class SubscriptionQueue {
   #suspended: SuspendReason = "";
   #writtenPosition: PositionChange;
   #changedSeqs = new Set<number>();
-  #hasDelivered = false;
+  #hasRemoved = false;
   readonly #unwrittenDeadLetters = new Map<number, EventDeliveryRow>();
 
   /** @param waiting the events that wait, in the order of the chain */
@@ -133,7 +136,7 @@ export class SubscriptionQueue {
     const position = this.#currentPosition();
     const isFarBehind = position.seq - this.#writtenPosition.seq >= MAX_UNWRITTEN_ENTRIES;
     return (
-      (this.#hasDelivered || isFarBehind || position.state !== this.#writtenPosition.state) && this.hasUnwrittenChanges
+      (this.#hasRemoved || isFarBehind || position.state !== this.#writtenPosition.state) && this.hasUnwrittenChanges
     );
   }
 
@@ -204,12 +207,13 @@ export class SubscriptionQueue {
     this.#pausedUntilMs = nowMs + SECOND_MS * (0.5 + this.#random());
   }
 
-  /** Makes an event that was taken a dead letter: the log has another body than was sealed, or none any more. */
+  /** Makes an event that was taken a dead letter, because the log does not have it whole. */
   giveUp(seq: number, error: string, nowMs: number): void {
     this.inFlight--;
     const item = this.#items.get(seq);
     if (item === undefined) return;
     item.isInFlight = false;
+    // A dead letter is the row of an event that waited.
     this.#keepWaiting(item, nowMs);
     if (item.row) this.#addDeadLetter(item, { ...item.row, lastError: error }, nowMs);
   }
@@ -288,7 +292,7 @@ export class SubscriptionQueue {
   /** Notes that changes were written. */
   confirmChanges({ position, seqs }: QueueChanges): void {
     this.#writtenPosition = position;
-    this.#hasDelivered &&= !isSamePosition(position, this.#currentPosition());
+    this.#hasRemoved &&= !isSamePosition(position, this.#currentPosition());
     for (const seq of seqs) if (!this.#changedSeqs.has(seq)) this.#unwrittenDeadLetters.delete(seq);
   }
 
@@ -352,7 +356,7 @@ export class SubscriptionQueue {
 
   #remove(item: Item): void {
     this.#items.delete(item.seq);
-    this.#hasDelivered = true;
+    this.#hasRemoved = true;
     if (item.row === undefined) return;
     this.#waiting--;
     this.#changedSeqs.add(item.seq);

@@ -146,7 +146,7 @@ export interface WaitingCount {
 }
 
 /** How many events wait and how many are dead letters. */
-export interface DeliveryCounts {
+export interface UndeliveredCounts {
   readonly waiting: number;
   readonly dead: number;
 }
@@ -171,7 +171,7 @@ export class EventDeliveries extends TransactionPart {
     return this.all(waiting, { subscriptionUid });
   }
 
-  async count(subscriptionUid: string): Promise<DeliveryCounts> {
+  async count(subscriptionUid: string): Promise<UndeliveredCounts> {
     const waits = await this.first(countWaiting, { subscriptionUid });
     const dead = await this.first(countDead, { subscriptionUid });
     return { waiting: waits?.n ?? 0, dead: dead?.n ?? 0 };

@@ -69,12 +69,15 @@ export const families = {
     "longer_than",
   ),
   arbor_event_subscriptions_suspended: gauge("Suspended subscriptions by the reason.", "reason"),
-  arbor_events_waiting: gauge("Events that wait for another attempt; at most 1000 are counted."),
+  arbor_events_waiting: gauge("Events that wait for an attempt, or for another one; at most 1000 are counted."),
   arbor_event_oldest_seconds: gauge(
     "Age of the oldest event that waits for another attempt (retry), or was not sent yet (unsent); 0 when there is none.",
     "waits_for",
   ),
   arbor_event_deliveries_total: counter("Attempts of this process to deliver events, by result.", "result"),
+  arbor_event_dead_letters_total: counter(
+    "Events that this process gave up: they are kept as dead letters for 30 days.",
+  ),
   arbor_event_delivery_seconds: histogram("Time from a change to the response of the sink that accepted its event."),
 
   arbor_job_leader: gauge("1 while this process has the lease of the job.", "job_name"),
