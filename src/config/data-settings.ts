@@ -8,7 +8,7 @@ const URL_PATTERN = "(?:postgres(?:ql)?://|socket:|/)\\P{Cc}*";
 /** The rows of the table of settings about the data. */
 export const dataSettings = {
   data: text({
-    help: "directory of the SQLite database and of the master key",
+    help: "directory with the SQLite database and the master key",
     placeholder: "directory",
     range: "a path",
     pattern: "[\\s\\S]+",
@@ -27,7 +27,7 @@ export const dataSettings = {
     since: "0.1.0",
   }),
   databaseUrlFile: file({
-    help: "file that contains the database URL, so that lists of processes do not show its password; mode 0600",
+    help: "file that contains the database URL, so that its password does not appear in process lists; mode 0600",
     unset: "none",
     contentOf: "databaseUrl",
     isPrivate: true,
@@ -35,13 +35,13 @@ export const dataSettings = {
     since: "0.6.0",
   }),
   databasePooler: oneOf(["none", "transaction"], {
-    help: "whether the database URL leads to a pooler that gives a session for a transaction, such as PgBouncer",
+    help: "transaction: the database URL leads to a pooler in transaction mode, such as PgBouncer",
     default: "none",
     see: "operations.md#poolers",
     since: "1.4.0",
   }),
   databaseDirectUrl: text({
-    help: "URL of the same database past the pooler, for the start, migrations and commands that read all of it",
+    help: "URL of the same database without the pooler, for the start, migrations, and commands that read the whole database",
     placeholder: "url",
     range: "a postgres:// URL",
     pattern: URL_PATTERN,
@@ -59,7 +59,7 @@ export const dataSettings = {
     since: "1.4.0",
   }),
   databasePoolSize: integer({
-    help: "connections to PostgreSQL at most; all workers together",
+    help: "maximum number of connections to PostgreSQL, for all workers together",
     placeholder: "number",
     min: 2,
     max: 1_000,
@@ -68,19 +68,19 @@ export const dataSettings = {
     since: "1.4.0",
   }),
   databaseTlsMode: oneOf(["disable", "require", "verify-ca", "verify-full"], {
-    help: "TLS to PostgreSQL, as sslmode of libpq; cannot be combined with sslmode in the URL",
+    help: "TLS mode of connections to PostgreSQL, as sslmode of libpq; do not set sslmode in the URL as well",
     unset: "what the URL says",
     see: "operations.md#postgresql",
     since: "0.6.0",
   }),
   databaseTlsCa: file({
-    help: "certificates of the authorities that may sign the certificate of PostgreSQL, in PEM",
+    help: "certificate authorities that PostgreSQL may use, in PEM",
     unset: "those of Node",
     checkContent: checkAuthorities,
     since: "0.6.0",
   }),
   databaseTlsCert: file({
-    help: "certificate by which this service authenticates to PostgreSQL, in PEM",
+    help: "client certificate of this service for PostgreSQL, in PEM",
     unset: "none",
     checkContent: checkCertificate,
     since: "0.6.0",
@@ -93,7 +93,7 @@ export const dataSettings = {
     since: "0.6.0",
   }),
   masterKeyFile: file({
-    help: "key that seals secrets at rest; must be given with PostgreSQL",
+    help: "file with the key that encrypts secrets at rest; required with PostgreSQL",
     unset: "<data>/master.key",
     checkContent: (content) => void parseMasterKey(content.toString()),
     isPrivate: true,
@@ -101,13 +101,13 @@ export const dataSettings = {
     since: "0.1.0",
   }),
   create: flag({
-    help: "whether `arbor serve` creates an installation where there is none; off, only `arbor bootstrap` does",
+    help: "whether `arbor serve` creates an installation if none exists; otherwise only `arbor bootstrap` does",
     default: "true",
     see: "operations.md#data-and-durability",
     since: "0.11.0",
   }),
   migrate: flag({
-    help: "bring a SQLite database of an older version up to date before it is used",
+    help: "whether a SQLite database of an older version is migrated at the start",
     default: "true",
     see: "upgrade.md",
     since: "0.5.0",

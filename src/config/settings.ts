@@ -32,17 +32,17 @@ import {
 const groups = {
   "Address and TLS": {
     listen: listenAddress({
-      help: "address to listen on; one that other machines can reach needs TLS or --behind-proxy",
+      help: "address and port to listen on; an address that other machines can reach requires TLS or --behind-proxy",
       default: "127.0.0.1:8080",
       since: "0.1.0",
     }),
     baseUrl: origin({
-      help: "address clients reach the service by, if it differs from --listen; also the audience of API tokens",
+      help: "URL at which clients reach the service, if it differs from --listen; also the audience of API tokens",
       unset: "the address listened on",
       since: "0.1.0",
     }),
     audiences: words({
-      help: "further names that tokens may be for, such as the host of the registry",
+      help: "further audiences that the service accepts in tokens, such as the host of the registry",
       placeholder: "names",
       range: "at most 7 names without blanks, such as registry.example.org, separated by commas",
       max: 7,
@@ -53,7 +53,7 @@ const groups = {
     }),
     issuer: origin({ help: "issuer of API tokens", unset: "the base URL", since: "0.1.0" }),
     errorDomain: text({
-      help: "domain in error details",
+      help: "domain of the ErrorInfo in error details",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
       pattern: "[!-~]{1,255}",
@@ -73,31 +73,31 @@ const groups = {
       since: "0.1.0",
     }),
     behindProxy: flag({
-      help: "allow cleartext on an address that other machines can reach: a proxy in front ends TLS",
+      help: "allow cleartext on an address that other machines can reach, because a proxy in front terminates TLS",
       default: "false",
       since: "0.1.0",
     }),
     trustedProxies: networks({
-      help: "addresses or networks of proxies that are trusted to name their callers",
+      help: "addresses or networks of proxies whose forwarded client addresses are trusted",
       unset: "none",
       see: "production.md#proxies",
       since: "0.1.0",
     }),
     forwardedHeader: oneOf(["X-Forwarded-For", "Forwarded"], {
       aliases: { "x-forwarded-for": "X-Forwarded-For", forwarded: "Forwarded" },
-      help: "header field in which these proxies name them; the other is ignored",
+      help: "header field in which these proxies send the address of the client; the other field is ignored",
       default: "X-Forwarded-For",
       see: "production.md#proxies",
       since: "0.11.0",
     }),
     corsOrigins: origins({
-      help: "origins whose scripts may call from browsers, or * for all",
+      help: "origins whose scripts may call the service from browsers, or * for all",
       star: true,
       default: "",
       since: "0.1.0",
     }),
     corsHeaders: words({
-      help: "header fields that these scripts may send besides those of the protocols and of traces",
+      help: "additional header fields that these scripts may send; those of the protocols and of tracing are always allowed",
       placeholder: "names",
       range: "at most 32 names of header fields, such as x-api-key, separated by commas",
       max: 32,
@@ -116,56 +116,56 @@ const groups = {
   Data: dataSettings,
   "Login and tokens": {
     loginProviders: file({
-      help: "JSON file of the login providers of this service",
+      help: "JSON file that lists the login providers of this service",
       unset: "none",
       checkContent: (content) => void parseLoginProviders(content.toString()),
       see: "login.md",
       since: "0.1.0",
     }),
     registration: oneOf(["invite", "open"], {
-      help: "whether people who sign in for the first time need an invite",
+      help: "whether a person needs an invite to sign in for the first time",
       default: "invite",
       see: "login.md",
       since: "0.1.0",
     }),
     headlessConfirmation: oneOf(["explicit", "code"], {
-      help: "headless logins of programs that show no code: confirmed in words, or rejected",
+      help: "headless logins of programs that show no code: explicit asks the person to confirm them in words, code rejects them",
       default: "explicit",
       see: "security.md#headless-logins",
       since: "0.3.0",
     }),
     trustedIssuers: origins({
-      help: "origins of issuers that may be http or in a private network",
+      help: "origins of token issuers that may use http or a private network",
       default: "",
       since: "0.1.0",
     }),
     issuerKeys: issuerKeys({
-      help: "keys of issuers, in files that are read again when they change, or at a URL, without discovery",
+      help: "keys of token issuers, from files or URLs instead of discovery; files are read again when they change",
       default: "",
       see: "workloads.md#keys-without-discovery",
       since: "0.11.0",
     }),
     outboundProxy: origin({
-      help: "HTTP proxy for requests to issuers, login providers and AWS; origins in --trusted-issuers are reached directly",
+      help: "HTTP proxy for requests to token issuers, login providers and AWS; requests to the origins in --trusted-issuers do not use it",
       unset: "none",
       see: "security.md#outbound-proxy",
       since: "0.11.0",
     }),
     trustedSinks: sinks({
-      help: "origins or networks of sinks of events that may have private addresses and other ports, over https",
+      help: "origins or networks of event sinks that may use private addresses and ports other than 443; https is still required",
       default: "",
       see: "events.md#sinks",
       since: "1.3.0",
     }),
     sinkCa: file({
-      help: "authorities of the certificates of trusted sinks, in PEM",
+      help: "certificate authorities that trusted sinks may use, in PEM",
       unset: "those of Node",
       checkContent: checkAuthorities,
       see: "events.md#sinks",
       since: "1.3.0",
     }),
     exchangeTokenLife: duration({
-      help: "longest life of another issuer's token that is exchanged, from its issue to its expiry",
+      help: "longest lifetime, from issue to expiry, of a token that can be exchanged",
       min: "5m",
       max: "48h",
       default: "25h",
@@ -173,18 +173,18 @@ const groups = {
       since: "0.11.0",
     }),
     awsStsOrigins: origins({
-      help: "origins of the AWS security token services to which signed requests may be sent",
+      help: "origins of AWS STS to which Arbor may send signed requests",
       unset: "those of AWS",
       since: "0.1.0",
     }),
     tokenAlgorithm: oneOf(tokenAlgorithms, {
-      help: "signature algorithm of API tokens; a change takes effect with the next key, which is then generated immediately",
+      help: "signature algorithm of API tokens; after a change the service generates a new key immediately",
       default: "RS256",
       see: "operations.md#keys",
       since: "0.3.0",
     }),
     keyRotation: duration({
-      help: "how long a key signs API tokens before another does",
+      help: "how long a key signs API tokens before the next key replaces it",
       min: "1h",
       max: "3650d",
       default: "30d",
@@ -192,7 +192,7 @@ const groups = {
       since: "0.1.0",
     }),
     jwksMaxAge: duration({
-      help: "how long others may keep the public keys, and so how long a new key waits; at most half of --key-rotation",
+      help: "how long others may cache the public keys; a new key is published that long before it signs. At most half of --key-rotation",
       min: "10s",
       max: "7d",
       default: "5m",
@@ -202,13 +202,13 @@ const groups = {
   },
   Registry: {
     registryUrl: origin({
-      help: "address of the container registry that trusts this service",
+      help: "URL of the container registry that trusts this service",
       unset: "none",
       see: "registry.md",
       since: "0.1.0",
     }),
     registryService: text({
-      help: "name of the registry in its tokens (auth.token.service)",
+      help: "name of the registry in its tokens (auth.token.service in its configuration)",
       placeholder: "name",
       range: "1 to 255 characters of ASCII without blanks",
       pattern: "[!-~]{1,255}",
@@ -217,7 +217,7 @@ const groups = {
       since: "0.1.0",
     }),
     registrySecretFile: file({
-      help: "secret by which the registry signs in at /registry/notifications, 32 characters or more, mode 0600",
+      help: "file with the secret that the registry sends to /registry/notifications; 32 characters or more, mode 0600",
       unset: "none",
       checkContent: (content) => void parseRegistrySecret(content.toString()),
       isPrivate: true,
@@ -225,7 +225,7 @@ const groups = {
       since: "0.1.0",
     }),
     catalogGroup: text({
-      help: "group whose repos ListCatalogImages shows to every organisation; its subgroups do not belong to it",
+      help: "group whose repos ListCatalogImages shows to every organisation; repos of its subgroups are not shown",
       placeholder: "uid",
       range: "the uid of a group",
       pattern: `[0-9a-f]{40}(?:/[0-9a-f]{16}){0,${MAX_GROUP_DEPTH - 1}}`,
@@ -258,11 +258,11 @@ const groups = {
         format: formatLimits,
       },
     ),
-    strictBody: flag({ help: "reject unknown fields in JSON bodies", default: "false", since: "0.1.0" }),
+    strictBody: flag({ help: "whether requests with unknown fields in JSON bodies are rejected; otherwise these fields are ignored", default: "false", since: "0.1.0" }),
   },
   "Memory and overload": {
     requestBuffer: size({
-      help: "memory for request bodies; a caller may use a quarter, and those without a token 16 MiB together",
+      help: "memory for request bodies; one caller may use a quarter, and all callers without a token together 16 MiB",
       min: "32MiB",
       max: "64GiB",
       default: "128MiB",
@@ -270,14 +270,14 @@ const groups = {
     }),
     responseBuffer: size({
       formerName: "answerBuffer",
-      help: "memory for responses, with the same shares; one list without pages may take 100 MB",
+      help: "memory for responses, with the same shares; a single list without pages may take 100 MB",
       min: "128MiB",
       max: "64GiB",
       default: "256MiB",
       since: "0.2.0",
     }),
     connectionsPerAddress: integer({
-      help: "connections of one address; further ones are rejected. Not used with --behind-proxy",
+      help: "open connections per client address; further connections are rejected. Has no effect with --behind-proxy",
       placeholder: "number",
       min: 1,
       max: 1_000_000,
@@ -286,7 +286,7 @@ const groups = {
       since: "0.6.0",
     }),
     maxWait: duration({
-      help: "longest wait of a call until it begins, also for the database; then it is refused with UNAVAILABLE",
+      help: "how long a call may wait before it begins, also for the database; then it fails with UNAVAILABLE",
       min: "1s",
       max: "10m",
       default: "5s",
@@ -294,7 +294,7 @@ const groups = {
       since: "1.1.0",
     }),
     keepAlive: duration({
-      help: "how long an idle connection stays open; longer than the balancer in front keeps it",
+      help: "how long an idle connection stays open; set it longer than the idle timeout of the load balancer in front",
       min: "1s",
       max: "1h",
       default: "75s",
@@ -302,7 +302,7 @@ const groups = {
       since: "1.1.0",
     }),
     workers: integerOrAuto({
-      help: "processes that serve calls: auto is one for each processor, 8 at most, and 400 MiB of memory",
+      help: "processes that serve calls; auto means one per processor and 400 MiB of memory, 8 at most",
       placeholder: "number",
       min: 1,
       max: 64,
@@ -311,7 +311,7 @@ const groups = {
       since: "1.4.0",
     }),
     drainDelay: duration({
-      help: "how long the service still serves everything after SIGTERM while it says that it is not ready, so that balancers use another one",
+      help: "how long the service keeps serving after SIGTERM while /readyz reports that it is not ready, so that load balancers move to another node",
       min: "0s",
       max: "30s",
       default: "0s",
@@ -319,7 +319,7 @@ const groups = {
       since: "0.11.0",
     }),
     drainTime: duration({
-      help: "how long calls in flight have to end when the service is stopped",
+      help: "how long calls in flight may take to end when the service stops",
       min: "1s",
       max: "1h",
       default: "30s",
@@ -329,18 +329,18 @@ const groups = {
   },
   "Logs, metrics and audit": {
     logLevel: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
-      help: "least severe log line to write",
+      help: "minimum severity of log lines",
       default: "info",
       since: "0.1.0",
     }),
     metricsListen: optionalListenAddress({
-      help: "address of the metrics listener, without authentication, or off",
+      help: "address and port of the metrics endpoint, which needs no authentication, or off",
       unset: "127.0.0.1:9464, or a free port where that one is taken",
       see: "observability.md#metrics",
       since: "0.6.0",
     }),
     accessLog: oneOf(["errors", "all", "off"], {
-      help: "the requests that have a log line: all, or only those that fail. true is all, false is off",
+      help: "requests to write to the log: all, only those that fail, or none. true means all, false means off",
       aliases: { true: "all", yes: "all", on: "all", 1: "all", false: "off", no: "off", 0: "off" },
       isSwitch: true,
       default: "all",
@@ -348,7 +348,7 @@ const groups = {
       since: "0.1.0",
     }),
     auditRetention: duration({
-      help: "how long rows of the audit log are kept",
+      help: "how long rows of the audit log are kept before they are deleted",
       min: "1d",
       max: "36500d",
       unset: "for ever",
