@@ -30,16 +30,19 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
     ["Open the documentation in a browser", "arbor docs"],
     ["Print the address of the page about the registry", "arbor docs registry --no-browser"],
   ],
-  demo: [["Try everything out on this machine, without setting anything up", "arbor demo"]],
+  demo: [["Try Arbor on this machine without any setup", "arbor demo"]],
   version: [["See whether this program and the service have the same version", "arbor version"]],
   help: [["Read what a command takes", "arbor help iam groups create"]],
   completion: [["Complete commands and names in this shell", "source <(arbor completion bash)"]],
 
   "members list": [["See who can do something in a group, and as what", "arbor members list acme.example/platform"]],
   "members offboard": [
-    ["See what somebody who leaves has, and what would remain", "arbor members offboard bob@acme.example --dry-run"],
-    ["Take it from them", "arbor members offboard bob@acme.example"],
-    ["Take it from them in one group", "arbor members offboard bob@acme.example --group acme.example/platform"],
+    [
+      "See the access of a person who leaves, and what would remain",
+      "arbor members offboard bob@acme.example --dry-run",
+    ],
+    ["Remove the access", "arbor members offboard bob@acme.example"],
+    ["Remove the access in one group", "arbor members offboard bob@acme.example --group acme.example/platform"],
   ],
   can: [
     ["See whether you may delete a group", "arbor can me groups.delete --group acme.example/platform"],
@@ -62,12 +65,12 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
     ["See who can read the repos of a group", "arbor access subjects repo.list --group acme.example/platform"],
   ],
   "access review": [
-    ["See who has roles and does not use them", "arbor access review --group acme.example"],
-    ["The same as a file for a spreadsheet", "arbor access review --group acme.example -o csv > review.csv"],
+    ["See who has roles but does not use them", "arbor access review --group acme.example"],
+    ["The same as a CSV file", "arbor access review --group acme.example -o csv > review.csv"],
   ],
   "access search": [["Find the groups, workloads and repos whose names begin with a text", "arbor access search pla"]],
   find: [
-    ["Find out what a uid in a log is", "arbor find 6ce2ba9218dd3843081c5ce575485292c39b25ed/f7ac153e2cad75ee"],
+    ["Find out what a uid names", "arbor find 6ce2ba9218dd3843081c5ce575485292c39b25ed/f7ac153e2cad75ee"],
     ["Find a person by address", "arbor find ada@acme.example"],
   ],
 
@@ -110,11 +113,11 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   "iam identities create": [
     [
-      "Let GitHub Actions of a repository in, from the main branch alone",
+      "Let GitHub Actions of a repository in, only from the main branch",
       "arbor iam identities create --parent acme.example/platform --name ci --github-repo acme/app --ref refs/heads/main",
     ],
     [
-      "Let whoever has a token of an issuer for a subject in",
+      "Let a workload in by the issuer and the subject of its token",
       "arbor iam identities create --parent acme.example/platform --name ci --issuer https://ci.example.com --subject build",
     ],
   ],
@@ -135,8 +138,8 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
     ],
   ],
   "iam identities revoke-tokens": [
-    ["Shut out every token of a workload", "arbor iam identities revoke-tokens acme.example/platform/ci"],
-    ["Shut out one token that has leaked", "arbor iam identities revoke-tokens --leaked-token token.jwt"],
+    ["Revoke every token of a workload", "arbor iam identities revoke-tokens acme.example/platform/ci"],
+    ["Revoke one leaked token", "arbor iam identities revoke-tokens --leaked-token token.jwt"],
   ],
   "iam identities convert-github": [
     [
@@ -149,12 +152,12 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   "iam identities conditions set": [
     [
-      "Require more of tokens, by a list of conditions",
+      "Require more of tokens, with a list of conditions",
       "arbor iam identities conditions set acme.example/platform/ci --file conditions.yaml",
     ],
   ],
   "iam identities conditions clear": [
-    ["Require nothing more", "arbor iam identities conditions clear acme.example/platform/ci"],
+    ["Remove the additional conditions", "arbor iam identities conditions clear acme.example/platform/ci"],
   ],
 
   "iam roles list": [["List the roles that you can grant", "arbor iam roles list"]],
@@ -187,7 +190,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "iam role-bindings update": [
     ["Replace the role of a binding", 'arbor iam role-bindings update "$BINDING" --role viewer'],
   ],
-  "iam role-bindings delete": [["Take a role away", 'arbor iam role-bindings delete "$BINDING"']],
+  "iam role-bindings delete": [["Remove a role from an identity", 'arbor iam role-bindings delete "$BINDING"']],
   "iam role-bindings batch-create": [
     ["Grant several roles at once", "arbor iam role-bindings batch-create acme.example/platform -f bindings.yaml"],
   ],
@@ -204,7 +207,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   "iam identity-providers create": [
     [
-      "Let people of a login provider in",
+      "Let the people of a login provider in",
       "arbor iam identity-providers create --parent acme.example --name okta --oidc-issuer https://acme.okta.com" +
         ' --oidc-client-id "$CLIENT_ID" --oidc-client-secret-file secret.txt',
     ],
@@ -272,21 +275,19 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
       "arbor iam group-invites create --parent acme.example/platform --role viewer --email bob@acme.example --ttl 7d",
     ],
   ],
-  "iam group-invites update": [
-    ["Let an invite be used once alone", 'arbor iam group-invites update "$INVITE" --single-use'],
-  ],
-  "iam group-invites delete": [["Take an invite back", 'arbor iam group-invites delete "$INVITE"']],
+  "iam group-invites update": [["Make an invite single-use", 'arbor iam group-invites update "$INVITE" --single-use']],
+  "iam group-invites delete": [["Delete an invite", 'arbor iam group-invites delete "$INVITE"']],
 
   "iam group-mappings list": [
     [
-      "See which groups of a login provider give roles",
+      "See which groups of a login provider grant roles",
       "arbor iam group-mappings list --children-of acme.example/okta",
     ],
   ],
   "iam group-mappings get": [["Show one mapping", 'arbor iam group-mappings get "$MAPPING"']],
   "iam group-mappings create": [
     [
-      "Let everybody in a group of the directory be a viewer",
+      "Give the viewer role to a group of the directory",
       "arbor iam group-mappings create --parent acme.example/okta --external-group-id engineering --role viewer --scope acme.example",
     ],
   ],
@@ -294,7 +295,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "iam group-mappings batch-delete": [
     ["Remove several at once", 'arbor iam group-mappings batch-delete acme.example/okta --name "$MAPPING"'],
   ],
-  "iam terms list": [["See which terms an organisation has accepted", "arbor iam terms list --group acme.example"]],
+  "iam terms list": [["See the terms that an organisation has accepted", "arbor iam terms list --group acme.example"]],
   "iam terms accept": [["Accept a document", "arbor iam terms accept --group acme.example --document-id eula"]],
   "iam guard get": [["See which issuers an organisation trusts", "arbor iam guard get acme.example"]],
   "iam guard set": [
@@ -408,32 +409,32 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "events subscriptions get": [["Show one", 'arbor events subscriptions get "$SUBSCRIPTION"']],
   "events subscriptions create": [
     [
-      "Send what happens in a group to a service of yours",
+      "Send the events of a group to your own service",
       "arbor events subscriptions create --parent acme.example/platform --sink https://hooks.acme.example/arbor",
     ],
   ],
-  "events subscriptions delete": [["Stop it for good", 'arbor events subscriptions delete "$SUBSCRIPTION"']],
+  "events subscriptions delete": [["Delete it", 'arbor events subscriptions delete "$SUBSCRIPTION"']],
   "events subscriptions state": [["See why events do not arrive", 'arbor events subscriptions state "$SUBSCRIPTION"']],
   "events subscriptions test": [
     ["Send an event, and see what the sink answers", 'arbor events subscriptions test "$SUBSCRIPTION"'],
   ],
-  "events subscriptions suspend": [["Stop it for a while", 'arbor events subscriptions suspend "$SUBSCRIPTION"']],
-  "events subscriptions resume": [["Go on", 'arbor events subscriptions resume "$SUBSCRIPTION"']],
+  "events subscriptions suspend": [["Suspend it", 'arbor events subscriptions suspend "$SUBSCRIPTION"']],
+  "events subscriptions resume": [["Resume it", 'arbor events subscriptions resume "$SUBSCRIPTION"']],
   "events deliveries list": [
     ["See which events were given up", 'arbor events deliveries list --subscription "$SUBSCRIPTION" --status dead'],
   ],
   "events deliveries redeliver": [
     [
-      "Send those of the last day again",
+      "Send the events of the last day again",
       'arbor events deliveries redeliver --subscription "$SUBSCRIPTION" --since 24h',
     ],
   ],
   "events listen": [["Watch what happens in an organisation", "arbor events listen --scope acme.example"]],
 
   "scim status": [["See how a directory is doing", "arbor scim status acme.example/okta"]],
-  "scim users": [["List the people that it has sent", "arbor scim users acme.example/okta"]],
-  "scim groups": [["List the groups that it has sent", "arbor scim groups acme.example/okta"]],
-  "scim enable": [["Let a directory say who may come in", "arbor scim enable acme.example/okta"]],
+  "scim users": [["List the people it has sent", "arbor scim users acme.example/okta"]],
+  "scim groups": [["List the groups it has sent", "arbor scim groups acme.example/okta"]],
+  "scim enable": [["Let a directory decide who may log in", "arbor scim enable acme.example/okta"]],
   "scim disable": [["Pause it", "arbor scim disable acme.example/okta"]],
   "scim token generate": [["Create its token", "arbor scim token generate acme.example/okta --expires 365d"]],
   "scim token rotate": [
@@ -443,20 +444,18 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
 
   "audit list": [
     ["See what was changed in an organisation since yesterday", "arbor audit list --scope acme.example --since 24h"],
-    ["See what somebody has done", "arbor audit list --scope acme.example --actor ada@acme.example"],
+    ["See what one person has changed", "arbor audit list --scope acme.example --actor ada@acme.example"],
   ],
   "audit tail": [["Watch changes as they happen", "arbor audit tail --scope acme.example"]],
-  "audit verify": [
-    ["Make sure that nobody has changed the log", "arbor audit verify --scope acme.example --state head.json"],
-  ],
+  "audit verify": [["Verify that the log is unchanged", "arbor audit verify --scope acme.example --state head.json"]],
   "audit jwks": [["Keep the keys that sign the log", "arbor audit jwks --scope acme.example"]],
-  "audit export": [["Copy the events of an organisation", "arbor audit export --scope acme.example"]],
+  "audit export": [["Export the events of an organisation", "arbor audit export --scope acme.example"]],
   "audit get": [["Show one event", 'arbor audit get "$EVENT_ID"']],
 
   apply: [
     ["See what a file would change", "arbor apply -f acme.yaml --dry-run"],
     ["Make the changes, after a question", "arbor apply -f acme.yaml"],
-    ["Set up another organisation like this one", "arbor apply -f acme.yaml --into test.example"],
+    ["Set up a second organisation like this one", "arbor apply -f acme.yaml --into test.example"],
     [
       "Make the changes in a pipeline, and delete what is no longer in the file",
       "arbor apply -f acme.yaml --prune --yes",
@@ -464,7 +463,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
   export: [
     ["Keep an organisation in a file", "arbor export acme.example > acme.yaml"],
-    ["Go on with Terraform", "arbor export acme.example -o terraform > acme.tf"],
+    ["Continue with Terraform", "arbor export acme.example -o terraform > acme.tf"],
   ],
 
   serve: [
@@ -476,10 +475,7 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
       "Create an organisation, whose owner signs in with an address",
       "arbor bootstrap --org acme.example --owner-email ada@acme.example",
     ],
-    [
-      "Create one for programs, whose first token is in a file",
-      "arbor bootstrap --org acme.example --write owner.json",
-    ],
+    ["Create one in a script, with the first token in a file", "arbor bootstrap --org acme.example --write owner.json"],
   ],
   "config print": [["See every setting and where it comes from", "arbor config print --config arbor.json"]],
   "config check": [["Check the settings before a start", "arbor config check --config arbor.json"]],
@@ -488,19 +484,19 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
     ["See what an upgrade would change", "arbor migrate --dry-run"],
     ["Upgrade the database while the version before runs", "arbor migrate --expand"],
   ],
-  check: [["Make sure that the database is sound", "arbor check --progress"]],
+  check: [["Check the database for faults", "arbor check --progress"]],
   backup: [["Copy the database while a server runs", "arbor backup /backups/monday"]],
-  restore: [["Begin again from a backup", "arbor restore /backups/monday --data /var/lib/arbor"]],
+  restore: [["Restore a backup", "arbor restore /backups/monday --data /var/lib/arbor"]],
   copy: [["Move to PostgreSQL", "arbor copy --to-url-file /etc/arbor/database-url"]],
-  "admin token": [["Get a token for an owner who is locked out", "arbor admin token --identity ada@acme.example"]],
+  "admin token": [["Get a token for an owner who cannot log in", "arbor admin token --identity ada@acme.example"]],
   "admin bind": [
-    ["Make somebody an owner", "arbor admin bind --identity ada@acme.example --role owner --group acme.example"],
+    ["Make an identity an owner", "arbor admin bind --identity ada@acme.example --role owner --group acme.example"],
   ],
   "admin unbind": [["Delete a binding", 'arbor admin unbind "$BINDING"']],
   "admin organisations list": [["List all organisations and their owners", "arbor admin organisations list"]],
   "admin identities list": [["See who is in an organisation", "arbor admin identities list --org acme.example"]],
   "admin identities revoke": [
-    ["End all tokens and logins of somebody", "arbor admin identities revoke ada@acme.example"],
+    ["End all tokens and logins of an identity", "arbor admin identities revoke ada@acme.example"],
   ],
   "admin roles create": [
     ["Create a role of operators", "arbor admin roles create --name support --capability groups.list"],
@@ -528,9 +524,9 @@ export const examples: Readonly<Record<string, readonly Example[]>> = {
   "auth configure-docker": [
     ["Let docker pull with your login", "arbor auth configure-docker --registry registry.acme.example"],
   ],
-  "auth bindings list": [["See which roles wait for you to accept them", "arbor auth bindings list --pending"]],
+  "auth bindings list": [["See the roles that you can accept", "arbor auth bindings list --pending"]],
   "auth bindings accept": [["Accept one", 'arbor auth bindings accept "$BINDING"']],
-  "auth bindings drop": [["Give a role up", 'arbor auth bindings drop "$BINDING"']],
+  "auth bindings drop": [["Drop a role", 'arbor auth bindings drop "$BINDING"']],
   "auth sessions list": [["See where you are logged in", "arbor auth sessions list"]],
   "auth sessions revoke": [["End one of these logins", 'arbor auth sessions revoke "$SESSION"']],
   "auth pull-tokens create": [

@@ -17,9 +17,9 @@ export type LoadHost = () => Promise<HostCommands>;
 const hostDescriptions = {
   serve: "run the service",
   bootstrap: "create an organisation and its owner",
-  config: "the settings of a server with these flags, environment and file",
+  config: "the settings of a server, from flags, environment and file",
   migrate: "bring the database of an older version up to date",
-  check: "read the whole database and print faults",
+  check: "read the whole database and report faults",
   backup: "copy the database of SQLite into a new directory, also while a server runs",
   restore: "put a backup into an empty data directory",
   copy: "copy the installation from SQLite to PostgreSQL or back",
@@ -127,7 +127,7 @@ export function listTopCommands(loadHost: LoadHost, isHostHidden: boolean): Lazy
     row(
       RESOURCES,
       "apply",
-      "make an organisation what a file says: groups, identities, roles, bindings, subscriptions",
+      "bring an organisation to the state in a file: groups, identities, roles, bindings, subscriptions",
       async () => (await import("./remote/apply/commands.js")).addApply,
     ),
     row(

@@ -258,7 +258,11 @@ const groups = {
         format: formatLimits,
       },
     ),
-    strictBody: flag({ help: "whether requests with unknown fields in JSON bodies are rejected; otherwise these fields are ignored", default: "false", since: "0.1.0" }),
+    strictBody: flag({
+      help: "whether requests with unknown fields in JSON bodies are rejected; otherwise these fields are ignored",
+      default: "false",
+      since: "0.1.0",
+    }),
   },
   "Memory and overload": {
     requestBuffer: size({

@@ -332,7 +332,7 @@ function addMemberCommands(admin: Command): void {
     async (options) => (await import("./members.js")).organisationListCommand(readSettings(options), options),
   );
   const identities = admin.command("identities").alias("identity").description("identities, on the host");
-  addPage(identities.command("list").description("print who is in an organisation, or bound in it, with roles"))
+  addPage(identities.command("list").description("print the identities of an organisation, and those with roles in it"))
     .requiredOption("--org <uid-or-name>", "the organisation")
     .action(async (options) => (await import("./members.js")).identityListCommand(readSettings(options), options));
   const revoke = identities.command("revoke <uid>").description("invalidate all tokens and logins of an identity");

@@ -213,7 +213,7 @@ const rows = [
       {
         name: "regenerate-scim-token",
         method: "regenerateScimToken",
-        description: "replace the token, which is then rejected, and print the new one once",
+        description: "replace the token, and print the new one once",
         destructive: true,
         describe: "identity provider",
       },

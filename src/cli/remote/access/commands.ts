@@ -49,7 +49,7 @@ export function addAccess(access: Command): void {
   );
 
   const subjects = addPlaceFlags(access.command("subjects"))
-    .description("list who may do something, and the rules that would let further people")
+    .description("list who may do something, and the rules that would admit more people")
     .argument("<method>", METHOD);
   addListFlags(subjects, listSubjects, ["actions", "resource"]).action(async (method, flags) =>
     (await import("./lists.js")).listWhoCan(method, fieldFlagsOf(subjects), flags),
@@ -57,7 +57,7 @@ export function addAccess(access: Command): void {
 
   const review = addCommonFlags(access.command("review").addOption(createColumnsOption()))
     .description(
-      "list the role bindings of a group and of those below it by the last use of the identity, those that were never used first",
+      "list the role bindings of a group and its descendants by the last use of the identity, never used ones first",
     )
     .requiredOption("--group <uid-or-name>", "the group, such as acme.example")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
@@ -81,8 +81,8 @@ export function addAccess(access: Command): void {
 /** Adds the flags for where something is to be done. */
 function addPlaceFlags(command: Command): Command {
   return command
-    .option("--group <uid-or-name>", "the group where it is to be done, such as acme.example/platform")
-    .option("--resource <uid-or-name>", "in place of --group: the resource that it is to be done with");
+    .option("--group <uid-or-name>", "the group to act in, such as acme.example/platform")
+    .option("--resource <uid-or-name>", "instead of --group: the resource to act on");
 }
 
 /** Adds the flags of a list: those of the fields of its request, and those of all lists. */

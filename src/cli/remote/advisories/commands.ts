@@ -29,7 +29,7 @@ const advisories: ResourceCommand = {
     {
       name: "delete",
       method: Advisories.method.delete,
-      description: "withdraw one advisory, which is kept and marked as deleted",
+      description: "withdraw one advisory: it is kept and marked as deleted",
       args: ["id"],
       destructive: true,
       describe: AdvisoriesService.method.getAdvisory,

@@ -70,7 +70,7 @@ const add: Readonly<Record<Verb, AddCommand>> = {
     }
     // Terms that were accepted stay accepted, so that is repeated as it is.
     if (resource.createAlias === undefined) {
-      command.option("--if-absent", "print the one that exists already, where there is one, and create none");
+      command.option("--if-absent", "if one exists already, print it instead of creating another");
     }
     return addCommonFlags(command).action(async (given) => {
       const chosen = choosePreset(command, given);

@@ -12,7 +12,7 @@ export function addRevokeTokens(identities: Command): void {
     `${SERVICE}/RevokeTokens`,
     `${SERVICE}/RevokePersonTokens`,
   )
-    .description("revoke all tokens and sessions of an identity, or one token, which are refused from then on")
+    .description("revoke all tokens and sessions of an identity, or one token")
     .argument("[identity]", "uid or name of the identity; that in the leaked token unless given")
     .option("--token-id <id>", "revoke the API token with this id alone: the audit log has the id of each call's token")
     .option(

@@ -9,7 +9,7 @@ export function addSetEnd(roleBindings: Command): void {
     roleBindings.command("set-end <uid>"),
     "arbor.bindings.v1.TemporaryBindingsService/SetBindingEnd",
   )
-    .description("set when a role binding ends, or that it does not")
+    .description("set or remove the end of a role binding")
     .option("--expires <time>", "when it ends: a time such as 2026-01-31T12:00:00Z, or a duration from now such as 8h")
     .option("--never", "it does not end");
   addCommonFlags(command).action(async (uid, flags) =>

@@ -40,7 +40,7 @@ export function addGuard(guard: Command): void {
   ).action(async (uid, flags) => (await import("./trust.js")).printGuard(uid, flags));
   addCommonFlags(
     setMethods(guard.command("set"), `${SERVICE}/SetIssuerGuard`, `${SERVICE}/CheckIssuerGuard`)
-      .description("set the issuer guard of an organisation, after a list of the identities that it shuts out")
+      .description("set the issuer guard of an organisation; lists the identities that it would shut out first")
       .argument("<group>", group)
       .addOption(createRepeatableOption("--issuer <url>", "an issuer that is allowed; may be repeated"))
       .addOption(createRepeatableOption("--origin <url>", "an origin whose issuers are allowed; may be repeated"))
@@ -49,7 +49,7 @@ export function addGuard(guard: Command): void {
   ).action(async (uid, flags) => (await import("./trust.js")).setGuard(uid, flags));
   addCommonFlags(
     setMethods(guard.command("remove"), `${SERVICE}/RemoveIssuerGuard`)
-      .description("remove the issuer guard of an organisation, whose identities may then trust any issuer")
+      .description("remove the issuer guard of an organisation, so that its identities may trust any issuer")
       .argument("<group>", group)
       .option("--yes", "do not ask for confirmation"),
   ).action(async (uid, flags) => (await import("./trust.js")).removeGuard(uid, flags));

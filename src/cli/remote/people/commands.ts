@@ -24,7 +24,7 @@ export function addMembers(members: Command): void {
     VALIDATE,
   );
   addCommonFlags(list.addOption(createColumnsOption()))
-    .description("list the people and workloads of a group, with their roles, also those from groups above it")
+    .description("list the people and workloads with roles in a group, including roles from groups above it")
     .argument("[group]", "the group, such as acme.example/platform")
     .option("--group <uid-or-name>", "the same as the argument")
     .action(async (group, flags) => (await import("./members.js")).listMembers({ group, ...flags }));
@@ -36,11 +36,11 @@ export function addMembers(members: Command): void {
   );
   addCommonFlags(addConfirmation(offboard, ({ dryRun }) => dryRun !== true))
     .description(
-      "take from a person all role bindings in a group and below it, open invites, and tokens and sessions, and list what remains. " +
+      "remove a person's role bindings in a group and below it, open invites, tokens and sessions, and list what remains. " +
         "Run it again after an interruption",
     )
     .argument("<person>", "e-mail address or uid of the person")
-    .option("--group <uid-or-name>", "the group; the organisation unless given, where you have roles in one alone")
-    .option("--dry-run", "print what would be taken and what would remain, and take nothing")
+    .option("--group <uid-or-name>", "the group; if not given, the only organisation in which you have roles")
+    .option("--dry-run", "print what would be removed and what would remain, and change nothing")
     .action(async (person, flags) => (await import("./offboard.js")).offboard(person, flags));
 }

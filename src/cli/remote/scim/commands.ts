@@ -34,7 +34,7 @@ const directories: ResourceCommand = {
     {
       name: "groups",
       method: ScimService.method.listScimGroups,
-      description: "list the groups that the directory has sent, by the ids that mappings name them by",
+      description: "list the groups that the directory has sent, with the ids that mappings use",
       columns: groupColumns,
     },
   ],
@@ -44,7 +44,7 @@ const directories: ResourceCommand = {
 export function addScimCommands(scim: Command): void {
   addCommonFlags(
     setMethods(scim.command("status"), "arbor.scim.v1.ScimService/GetScimStatus")
-      .description("print the state of the directory, and of whom something needs attention")
+      .description("print the state of the directory, and the people who need attention")
       .argument("<provider>", PROVIDER),
   ).action(async (provider, flags) => (await import("./status.js")).printStatus(provider, flags));
   addMethods(scim, directories);
@@ -52,12 +52,12 @@ export function addScimCommands(scim: Command): void {
   const setEnabled = [`${PROVIDERS}/GetIdentityProvider`, `${PROVIDERS}/SetScimEnabled`];
   addCommonFlags(
     setMethods(scim.command("enable"), ...setEnabled)
-      .description("let the directory send people: those alone whom it sends may then come in for the first time")
+      .description("let the directory provision people: only people it has sent may then log in for the first time")
       .argument("<provider>", PROVIDER),
   ).action(async (provider, flags) => (await import("./settings.js")).setEnabled(provider, true, flags));
   addCommonFlags(
     setMethods(scim.command("disable"), ...setEnabled)
-      .description("pause the directory; people and their rights stay as they are")
+      .description("pause provisioning; people and their rights stay as they are")
       .argument("<provider>", PROVIDER),
   ).action(async (provider, flags) => (await import("./settings.js")).setEnabled(provider, false, flags));
 

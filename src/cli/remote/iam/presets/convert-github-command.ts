@@ -13,9 +13,9 @@ export function addConvertGithub(identities: Command): void {
     ...[`${SERVICE}/GetConditions`, `${SERVICE}/SetConditions`],
   )
     .description(
-      "list identities that trust GitHub repositories by their names alone, and bind them to the ids of these",
+      "list identities that trust GitHub repositories only by name, and bind them to the ids of the repositories",
     )
-    .option("--group <uid-or-name>", "those of this group and its descendants; all that you may list unless given")
+    .option("--group <uid-or-name>", "only identities in this group and its descendants")
     .option("--github-url <url>", "address of a GitHub Enterprise; https://github.com unless given")
     .option(
       "--repositories-file <file>",

@@ -25,7 +25,7 @@ const flags: Readonly<Record<string, readonly [placeholder: string, description:
   "kubernetes-issuer": ["url", "accept tokens of a service account of the cluster with this issuer"],
   namespace: ["name", "namespace of the service account"],
   "service-account": ["name", "name of the service account"],
-  "service-account-id": ["text", "uid of the service account, which another one of the name lacks"],
+  "service-account-id": ["text", "uid of the service account, so that a new one of the same name does not match"],
   "buildkite-pipeline": ["path", "accept jobs of this Buildkite pipeline, such as acme/deploy"],
   "organization-id": ["uuid", "id of the organisation at Buildkite, for jobs whose tokens have it"],
   "pipeline-id": ["uuid", "id of the pipeline, for jobs whose tokens have it"],
