@@ -190,7 +190,7 @@ describe("arbor copy between SQLite and PostgreSQL", () => {
     assert.equal(again.code, 6);
     assert.match(
       again.stderr,
-      /has an installation: name an empty target, or compare the two with `arbor copy --verify`/,
+      /has an installation: choose an empty target, or compare both with `arbor copy --verify`/,
     );
     const same = await verify();
     assert.deepEqual([same.code, same.stdout], [0, digests]);

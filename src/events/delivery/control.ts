@@ -112,7 +112,7 @@ export async function redeliver(
   if (!row || row.rootUid !== found.rootUid || !isEvent(row) || !isWithin(row.subjectUid, found.groupUid))
     throw notFound(event, eventId);
   if (row.seq === null || row.seq > found.seq) {
-    throw failedPrecondition("NOT_DELIVERED", "the event has not been sent yet, and will be");
+    throw failedPrecondition("NOT_DELIVERED", "the event is still queued, and will be sent");
   }
   const stored = await tx.eventDeliveries.find(subscriptionUid, row.seq);
   const { waiting } = await tx.eventDeliveries.count(subscriptionUid);

@@ -70,7 +70,10 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
 
   async function read({ repoUid, digest, paths }: LocatedImage, { trace }: ImageCall) {
     if (registry === undefined) {
-      throw failedPrecondition("REGISTRY", "no registry is set (--registry-url), so nothing is known of images");
+      throw failedPrecondition(
+        "REGISTRY",
+        "no registry is configured (--registry-url), so Arbor has no data about images",
+      );
     }
     for (const path of paths) {
       const manifest = await registry.findManifest(path, digest, trace);

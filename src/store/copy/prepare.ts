@@ -80,7 +80,7 @@ function assertSameCopy(found: CopyMark | undefined, name: string, mark: CopyMar
   const createNotEmptyError = (why: string) => failedPrecondition("TARGET_NOT_EMPTY", `--to: ${name} ${why}`);
   if (found === undefined) {
     throw createNotEmptyError(
-      "has an installation: name an empty target, or compare the two with `arbor copy --verify`",
+      "has an installation: choose an empty target, or compare both with `arbor copy --verify`",
     );
   }
   if (found.source !== mark.source) {

@@ -111,7 +111,7 @@ function parseConfig(text: string, file: string): Readonly<Record<string, unknow
 }
 
 function invalidConfig(file: string) {
-  return new CommandError(Code.FailedPrecondition, `${file} is no configuration of docker, so it was left as it is`);
+  return new CommandError(Code.FailedPrecondition, `${file} is not a configuration of docker, and was not changed`);
 }
 
 /** The directory of the program without `--bin-dir`. */
@@ -134,7 +134,10 @@ async function writeHelper(binDir: string, command: readonly string[]): Promise<
     throw error;
   });
   if (!before.includes(MARK)) {
-    throw new CommandError(Code.FailedPrecondition, `${file} is something else; name another directory with --bin-dir`);
+    throw new CommandError(
+      Code.FailedPrecondition,
+      `${file} exists and was not written by arbor; choose another directory with --bin-dir`,
+    );
   }
   createDirectories(binDir);
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");

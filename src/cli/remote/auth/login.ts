@@ -152,7 +152,7 @@ async function checkService(api: string, { provider }: LoginOptions): Promise<vo
   throw new CommandError(
     Code.FailedPrecondition,
     [
-      `${api} has no login provider, so nobody can log in with a browser`,
+      `${api} has no login provider, which a login with a browser needs`,
       `  its operator lists login providers in the file of ARBOR_LOGIN_PROVIDERS: ${api}/docs/first-hour.html#2-a-login-provider`,
       "  people of an organisation with a provider of its own name it: --identity-provider ORGANISATION, or the provider's uid",
     ].join("\n"),

@@ -104,7 +104,7 @@ export async function offboard(person: string, flags: OffboardFlags): Promise<vo
     let revoked: Revoked = { endedSessions: 0 };
     const done = { bindings: [...taken], invites: [...invites] };
     if (!dryRun && (taken.length + invites.length > 0 || hasSessions(subject, holdings))) {
-      if (!yes) await confirm(`Take this away from ${describe(subject)}?`, undefined, "nothing was taken");
+      if (!yes) await confirm(`Take this away from ${describe(subject)}?`, undefined, "nothing was removed");
       for (let round = 1; round <= MAX_ROUNDS; round++) {
         // Invites first: an open one would give a role again.
         await runBounded(holdings.invites, (row) => deleteInvite(call, row));
@@ -123,7 +123,7 @@ export async function offboard(person: string, flags: OffboardFlags): Promise<vo
     // A misspelt address must not look like somebody who has nothing.
     if (subject.uid === "" && done.invites.length === 0 && !remains.some(({ kind }) => kind === "SCIM user")) {
       const rule = "nobody whose role, invite or directory entry you may list has the address";
-      throw new CommandError(Code.NotFound, `${rule} ${subject.email} in ${subject.groupName}, so nothing was taken`);
+      throw new CommandError(Code.NotFound, `${rule} ${subject.email} in ${subject.groupName}, so nothing was removed`);
     }
     const result: Result = { subject, ...done, ...revoked, dryRun, remains };
     await print(session, result, flags);
@@ -241,7 +241,10 @@ function isManaged({ managedByUidp = "" }: JsonObject): boolean {
 async function requireTakeable(call: MethodCall, { group, uid }: Subject, holdings: Holdings): Promise<void> {
   const { taken, invites, unlisted } = holdings;
   if (unlisted.includes("role bindings")) {
-    throw new CommandError(Code.PermissionDenied, `nothing was taken: you may not list the role bindings in ${group}`);
+    throw new CommandError(
+      Code.PermissionDenied,
+      `nothing was removed: you may not list the role bindings in ${group}`,
+    );
   }
   const needed = [
     ...(taken.length > 0 ? [RoleBindingsService.method.deleteRoleBinding] : []),
@@ -249,7 +252,7 @@ async function requireTakeable(call: MethodCall, { group, uid }: Subject, holdin
   ];
   const { allowed, missing } = await mayCall(call, needed, group);
   if (!allowed) {
-    throw new CommandError(Code.PermissionDenied, `nothing was taken: you lack ${missing.join(", ")} in ${group}`);
+    throw new CommandError(Code.PermissionDenied, `nothing was removed: you lack ${missing.join(", ")} in ${group}`);
   }
   const owner = builtinRoleUid("owner");
   const root = rootOf(group);
@@ -259,7 +262,7 @@ async function requireTakeable(call: MethodCall, { group, uid }: Subject, holdin
     if (!isManaged(row) && (row.identity as JsonObject | undefined)?.uid !== uid) return;
   }
   const rule = "this is the last owner of the organisation: bind another owner first";
-  throw new CommandError(Code.FailedPrecondition, `nothing was taken: ${rule}`);
+  throw new CommandError(Code.FailedPrecondition, `nothing was removed: ${rule}`);
 }
 
 function roleOf({ role }: JsonObject): JsonObject {

@@ -66,7 +66,7 @@ describe("the configuration of docker", () => {
       writeFileSync(file, text);
       const { code, message } = await commandErrorOf(setCredentialHelper(file, HOST, "arbor"));
       assert.equal(code, Code.FailedPrecondition);
-      assert.equal(message, `${file} is no configuration of docker, so it was left as it is`);
+      assert.equal(message, `${file} is not a configuration of docker, and was not changed`);
       assert.equal(readFileSync(file, "utf8"), text);
     });
   }
@@ -271,7 +271,7 @@ describe("docker's helper", () => {
     writeFileSync(join(binDir, "docker-credential-arbor"), "something else");
     const { code, stderr } = await configure(await startLoginService(test));
     assert.equal(code, 6);
-    assert.match(stderr, /is something else; name another directory with --bin-dir\n$/);
+    assert.match(stderr, /exists and was not written by arbor; choose another directory with --bin-dir\n$/);
     assert.equal(readFileSync(join(binDir, "docker-credential-arbor"), "utf8"), "something else");
     assert.ok(!existsSync(join(env.DOCKER_CONFIG ?? "", "config.json")));
   });

@@ -146,7 +146,7 @@ describe("arbor auth login", () => {
     for (const flag of ["--no-browser", "--headless"]) {
       const none = await runCommand(["auth", "login", flag, "--api", service.url], env);
       assert.deepEqual([none.code, none.stdout], [6, ""]);
-      assert.match(none.stderr, /^arbor: http:\S+ has no login provider, so nobody can log in with a browser\n/);
+      assert.match(none.stderr, /^arbor: http:\S+ has no login provider, which a login with a browser needs\n/);
       assert.match(
         none.stderr,
         /\n {2}its operator .* ARBOR_LOGIN_PROVIDERS: http:\S+\/docs\/first-hour\.html#2-a-login-provider\n {2}people .*--identity-provider /,

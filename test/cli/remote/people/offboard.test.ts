@@ -168,7 +168,7 @@ describe("members offboard", () => {
     const bound = bindingRow(randomIds.newUid(root), helper.uid, String(made.uid));
     await world.write((tx) => tx.table(roleBindingKind).insert(bound));
     const last = await offboard(helper.token, sole.uid, "--group", root, "--yes");
-    assert.match(last.stderr, /nothing was taken: this is the last owner of the organisation/);
+    assert.match(last.stderr, /nothing was removed: this is the last owner of the organisation/);
     assert.equal(last.code, 6);
     const workload = await world.workload("w", { role: "viewer" });
     assert.match((await offboard(owner.token, workload, "--yes")).stderr, /person: is a workload/);
@@ -180,7 +180,7 @@ describe("members offboard", () => {
     const other = await world.harness.identity();
     await world.harness.bind(other.uid, "editor", foreign);
     const refused = await offboard(viewer.token, other.uid, "--group", foreign, "--yes");
-    assert.match(refused.stderr, /nothing was taken: you lack role_bindings\.delete/);
+    assert.match(refused.stderr, /nothing was removed: you lack role_bindings\.delete/);
     assert.equal(refused.code, 4);
     assert.ok(foreignOwner);
   });
