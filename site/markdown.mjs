@@ -37,12 +37,13 @@ export function changeRules(md, urls, titles) {
   });
   // Beside the heading and not in it, so that its name stays its text. The sign is made by the style.
   rules.heading_open = (tokens, i, options, env, self) =>
-    `<div class="heading">${renderDefault(tokens, i, options, env, self)}`;
+    (tokens[i].tag === "h1" ? "" : '<div class="heading">') + renderDefault(tokens, i, options, env, self);
   rules.heading_close = (tokens, i, options, env, self) => {
+    const close = renderDefault(tokens, i, options, env, self);
+    if (tokens[i].tag === "h1") return close;
     const { id, text } = tokens[i].meta;
-    const close = renderDefault(tokens, i, options, env, self).trim();
-    const link = `<a class="anchor" href="#${id}" aria-label="${md.utils.escapeHtml(`Link to ${text}`)}"></a>`;
-    return `${close}${tokens[i].tag === "h1" ? "" : link}</div>\n`;
+    const label = md.utils.escapeHtml(`Link to ${text}`);
+    return `${close.trim()}<a class="anchor" href="#${id}" aria-label="${label}"></a></div>\n`;
   };
 
   // What is wider than the screen scrolls in itself, also by keyboard.

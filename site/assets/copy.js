@@ -11,7 +11,8 @@ for (const block of document.querySelectorAll(".code")) {
 }
 
 async function copy(code, button) {
-  const isCopied = (await writeClipboard(code.textContent)) || copySelected(code);
+  // Without the last line break, at which a terminal would run what is pasted.
+  const isCopied = (await writeClipboard(code.textContent.trimEnd())) || copySelected(code);
   button.textContent = isCopied ? "Copied" : "Press Ctrl+C";
   status.textContent = isCopied ? "Copied" : "Selected. Press Ctrl+C to copy";
   setTimeout(() => {
