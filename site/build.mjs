@@ -166,7 +166,8 @@ function rankOf(name) {
   if (/^(?:adr\/|(?:decisions|migration|v1)$)/.test(name)) return 0.4;
   if (name.startsWith("resources/")) return 0.8;
   if (name.startsWith("how-to/")) return 1.7;
-  const section = sections.find(({ pages: listed }) => listed.includes(name))?.title;
+  // `How-to: registry` is of the kind `How-to`.
+  const [section] = sections.find(({ pages: listed }) => listed.includes(name))?.title.split(":") ?? [];
   return { Start: 1.3, "How-to": 1.5, Concepts: 1.2, Operate: 1.2, Understand: 0.7 }[section] ?? 1;
 }
 

@@ -53,7 +53,7 @@ export const synonyms = `
   nightly daily schedule cron
   upgrade update migrate version
   install deploy setup
-  start begin begins getting
+  start begin
   proxy nginx haproxy caddy ingress
   tls https ssl certificate
   postgresql postgres pg database
@@ -62,7 +62,8 @@ export const synonyms = `
   slack webhook
   metric monitoring prometheus grafana
   alert alarm alerting
-  quota limit maximum
+  quota limit maximum number amount
+  raise increase enlarge
   move transfer relocate reparent copy migrate
   export report csv
   terraform hcl iac

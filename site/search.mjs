@@ -122,8 +122,11 @@ export class Search {
       const phrase = longestAt(replaced, stems, i);
       const sequence = phrase ?? (notice?.stems.length > 1 ? notice : undefined);
       if (sequence !== undefined) {
-        const own = sequence.stems;
-        groups.push(groupOf(sequence.terms.map((term) => [term, own.includes(term) ? 1 : FORMS.synonym])));
+        const [own, others] = [true, false].map((is) =>
+          sequence.terms.filter((term) => sequence.stems.includes(term) === is),
+        );
+        for (const term of own) groups.push(groupOf([[term, 1]]));
+        groups.push(groupOf(others.map((term) => [term, FORMS.synonym])));
         for (const stem of sequence.stems) if (weak.has(stem)) groups.push(groupOf([[stem, 1]], true));
         i += sequence.stems.length;
         continue;
