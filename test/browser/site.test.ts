@@ -24,6 +24,8 @@ const pages = ["index", "concepts", "first-hour", "resources/groups", "settings"
 /** An address that does not exist. */
 const NOTHING = "/docs/nothing/at/all";
 const SITE = join(PROJECT, "build/site");
+/** What a button says for two seconds stays until `later()`. */
+const HOLD_TIMERS = "globalThis.setTimeout = (run) => { globalThis.later = run; };";
 const screens = [
   { width: 390, height: 844 },
   { width: 1440, height: 900 },
@@ -217,6 +219,7 @@ describe("a button copies a block of code", () => {
       { viewport: screens[1], permissions: ["clipboard-read", "clipboard-write"] },
       "/docs/first-hour.html",
       async (page) => {
+        await page.evaluate(HOLD_TIMERS);
         const block = page.locator(".code").nth(1);
         const code = await block.locator("code").evaluate((element) => element.textContent?.trimEnd());
         await block.hover();
@@ -224,6 +227,8 @@ describe("a button copies a block of code", () => {
         await block.getByRole("button", { name: "Copied" }).waitFor();
         assert.equal(await page.locator(".live").innerText(), "Copied");
         assert.equal(await page.evaluate("navigator.clipboard.readText()"), code);
+        await page.evaluate("later()");
+        assert.equal(await block.getByRole("button").innerText(), "Copy");
         await page.evaluate("navigator.clipboard.writeText('')");
         const other = page.locator(".code").nth(2).getByRole("button");
         await other.press("Enter");
@@ -238,6 +243,7 @@ describe("a button copies a block of code", () => {
     const page = await context.newPage();
     await page.addInitScript("navigator.clipboard.writeText = undefined");
     await page.goto(`${harness.url}/docs/first-hour.html`);
+    await page.evaluate(HOLD_TIMERS);
     const block = page.locator(".code").first();
     await block.getByRole("button").click();
     await block.getByRole("button", { name: "Copied" }).waitFor();
