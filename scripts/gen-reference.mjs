@@ -66,11 +66,11 @@ function describeCommand(command) {
     ...own.map((option) => [option.flags, help.optionDescription(option)]),
   ];
   const shown = examples[path.slice("arbor ".length)] ?? [];
-  const table = `| Flag | |\n|---|---|\n${rows.map(([flag, about]) => `| \`${flag.replaceAll("|", "\\|")}\` | ${cell(about)} |`).join("\n")}`;
+  const list = rows.map(([flag, about]) => `- \`${flag}\`  \n  ${sentence(about)}`).join("\n");
   return [
     ...(isTop ? [] : [`### ${path}`, sentence(command.description())]),
     `\`${[path, ...operands].join(" ")}\`${hasSettings ? ", with settings as flags." : ""}`,
-    ...(rows.length === 0 ? [] : [table]),
+    ...(rows.length === 0 ? [] : [list]),
     ...(shown.length === 0
       ? []
       : [`\`\`\`sh\n${shown.map(([wish, line]) => `# ${wish}\n${line}`).join("\n")}\n\`\`\``]),

@@ -19,7 +19,7 @@ const SOURCES = [
   "src/transport/openapi",
   "scripts/site.mjs",
 ];
-const LIBRARIES = ["@11ty/eleventy", "minisearch", "esbuild"];
+const LIBRARIES = ["@11ty/eleventy", "esbuild", "highlight.js", "leven", "minisearch", "stemmer"];
 
 const [out = "dist/site"] = process.argv.slice(2);
 const stamp = hashSources();

@@ -5,12 +5,14 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Eleventy from "@11ty/eleventy";
 import { build } from "esbuild";
-import MiniSearch from "minisearch";
 import { changeRules } from "./markdown.mjs";
 import { describeResources } from "./resources.mjs";
-import { searchOptions } from "./search-options.mjs";
+import { buildIndex } from "./search.mjs";
 import { sections } from "./sections.mjs";
 
+/** With fewer headings a page needs no contents. */
+const LEAST_CONTENTS = 3;
+const CONTENTS = /<details class="contents">.*?<\/details>/s;
 const entities = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
 
 const [out, stamp] = process.argv.slice(2);
@@ -30,6 +32,8 @@ const menu = sections.map(({ title, lead, pages }) => ({
 }));
 const names = [...new Set([...sections.flatMap((section) => section.pages), ...decisions, ...made.keys()])];
 const titles = new Map(names.map((name) => [`docs/${name}.md`, titleOf(readPage(name))]));
+/** All pages in the order in which they can be read. */
+const order = sections.flatMap(({ pages }) => pages).flatMap((name) => [name, ...pagesBelow(name)]);
 const urls = new Map([
   ...names.map((name) => [`docs/${name}.md`, `${name}.html`]),
   ...others.map((name) => [`docs/${name}`, name]),
@@ -52,10 +56,11 @@ function configure(config) {
   config.amendLibrary("md", (md) => changeRules(md, urls, titles));
   config.addFilter("headings", listHeadings);
   config.addFilter("withContents", addContents);
+  config.addFilter("hasContents", hasContents);
   for (const [name, value] of Object.entries({ version, stamp, menu })) config.addGlobalData(name, value);
   for (const { title, pages: listed } of sections) for (const name of listed) addPage(name, title);
-  for (const name of decisions) addPage(name, "Understand");
-  for (const name of made.keys()) if (name.startsWith("resources/")) addPage(name, "Reference");
+  for (const name of pagesBelow("decisions")) addPage(name, "Understand");
+  for (const name of pagesBelow("resources")) addPage(name, "Reference");
 
   function addPage(name, section) {
     const text = readPage(name);
@@ -68,8 +73,20 @@ function configure(config) {
       permalink: `${name}.html`,
       root: name.includes("/") ? "../" : "",
       section,
+      previous: linkTo(order[order.indexOf(name) - 1]),
+      next: linkTo(order[order.indexOf(name) + 1]),
     });
   }
+}
+
+function linkTo(name) {
+  return name === undefined ? undefined : { url: `${name}.html`, title: titles.get(`docs/${name}.md`) };
+}
+
+/** The pages that one lists which are not in the menu. */
+function pagesBelow(name) {
+  if (name === "decisions") return decisions;
+  return name === "resources" ? [...made.keys()].filter((one) => one.startsWith("resources/")) : [];
 }
 
 /** The pages that no file has, as Markdown by name. */
@@ -94,58 +111,73 @@ function listHeadings(content) {
   }));
 }
 
-// Below the title, where there is something to choose from.
+function hasContents({ length }) {
+  return length >= LEAST_CONTENTS;
+}
+
+// On small screens the contents are folded below the title; on wide ones they are beside the text.
 function addContents(content, headings) {
-  if (headings.length < 3) return content;
+  if (!hasContents(headings)) return content;
   const items = headings.map(({ id, text }) => `<li><a href="#${id}">${text}</a></li>`).join("\n");
   const contents = `<details class="contents"><summary>On this page</summary>\n<ul>\n${items}\n</ul>\n</details>`;
   return content.replace("</h1>", `</h1>\n${contents}`);
 }
 
 async function writeAssets() {
-  const licence = readFileSync("node_modules/minisearch/LICENSE.txt", "utf8").trim();
+  const texts = { minisearch: "LICENSE.txt", stemmer: "license", leven: "license" };
+  const licences = Object.entries(texts).map(
+    ([name, file]) => `Contains ${name}.\n${readFileSync(`node_modules/${name}/${file}`, "utf8").trim()}`,
+  );
   const bundled = await build({
-    entryPoints: ["site/assets/search.js"],
-    ...{ bundle: true, write: false, format: "iife", minify: true, target: "es2020", legalComments: "none" },
-    banner: { js: `/*! Contains MiniSearch.\n${licence}\n*/` },
+    entryPoints: ["site/assets/site.js"],
+    ...{ bundle: true, write: false, format: "iife", minify: true, target: "es2022", legalComments: "none" },
+    banner: { js: `/*! ${licences.join("\n\n")}\n*/` },
   });
   write(`assets/${stamp}.js`, bundled.outputFiles[0].text);
+  write(`assets/${stamp}.theme.js`, readFileSync("site/assets/theme.js"));
   write(`assets/${stamp}.css`, readFileSync("site/assets/site.css"));
   write(`assets/${stamp}.svg`, readFileSync("site/assets/icon.svg"));
-  write(`assets/${stamp}.index.js`, `globalThis.arborIndex = ${JSON.stringify(makeIndex())};\n`);
+  write(`assets/${stamp}.index.js`, `globalThis.arborIndex = ${JSON.stringify(buildIndex(listEntries()))};\n`);
 }
 
-// A page is found by its sections, each with what it begins with.
-function makeIndex() {
-  const index = new MiniSearch(searchOptions);
-  let id = 0;
+// A page is found by its sections, and as a whole by all that is on it.
+function listEntries() {
+  const entries = [];
   for (const { path, content } of pages) {
     const name = path.slice(0, -".html".length);
-    if (name === "index" || name === "licences") continue;
-    const page = titles.get(`docs/${name}.md`) ?? "";
-    const [, main = ""] =
-      /<main[^>]*>(.*)<\/main>/s.exec(content.replace(/<details class="contents">.*?<\/details>/s, "")) ?? [];
-    for (const part of main.split(/(?=<h[123][ >])/)) {
-      const [whole = "", anchor, heading] = /^<h[123] id="([^"]*)">(.*?)<\/h[123]>/.exec(part) ?? [];
+    const page = titles.get(`docs/${name}.md`);
+    if (page === undefined || name === "licences") continue;
+    const [, article = ""] = /<article>(.*)<\/article>/s.exec(content.replace(CONTENTS, "")) ?? [];
+    const rank = rankOf(name);
+    for (const part of article.split(/(?=<h[123][ >])/)) {
+      const [whole = "", level, anchor, heading] = /^<h([123]) id="([^"]*)">(.*?)<\/h[123]>/.exec(part) ?? [];
       if (heading === undefined) continue;
-      const body = toText(part.slice(whole.length));
-      const address = toText(heading) === page ? path : `${path}#${anchor}`;
-      index.add({ id: id++, url: address, page, heading: toText(heading), body, text: shorten(body) });
+      const text = toText(part.slice(whole.length));
+      const body = level === "1" ? toText(article) : text;
+      const url = level === "1" ? path : `${path}#${anchor}`;
+      entries.push({ id: entries.length, url, page, heading: toText(heading), body, text, rank });
     }
   }
-  return index;
+  return entries;
+}
+
+/** How much the kind of a page counts: what to do before what there is, and that before why it is so. */
+function rankOf(name) {
+  if (/^(?:adr\/|(?:decisions|migration|v1)$)/.test(name)) return 0.4;
+  if (name.startsWith("resources/")) return 0.8;
+  if (name.startsWith("how-to/")) return 1.7;
+  // `How-to: registry` is of the kind `How-to`.
+  const [section] = sections.find(({ pages: listed }) => listed.includes(name))?.title.split(":") ?? [];
+  return { Start: 1.3, "How-to": 1.5, Concepts: 1.2, Operate: 1.2, Understand: 0.7 }[section] ?? 1;
 }
 
 function toText(html) {
   return html
+    .replace(/<\/?(?:span|code|a|em|strong)\b[^>]*>/g, "")
     .replace(/<[^>]*>/g, " ")
     .replace(/&(?:lt|gt|quot|amp);/g, (entity) => entities[entity])
     .replace(/\s+/g, " ")
     .trim();
-}
-
-function shorten(text) {
-  return text.length <= 120 ? text : `${text.slice(0, text.lastIndexOf(" ", 120))} …`;
 }
 
 function write(path, content) {

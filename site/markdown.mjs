@@ -1,6 +1,7 @@
 // How the pages of docs/ are written as HTML: their links lead to pages of the site, headings have the anchors that
 // scripts/links.mjs checks, and nothing needs an inline style.
 import { posix } from "node:path";
+import hljs from "highlight.js";
 
 /** The anchor of a heading: in lower case, with hyphens for blanks. */
 export function toAnchor(heading) {
@@ -23,15 +24,27 @@ export function changeRules(md, urls, titles) {
   const renderDefault = (tokens, i, options, _env, self) => self.renderToken(tokens, i, options);
 
   md.core.ruler.push("anchors", ({ tokens }) => {
-    const taken = new Map();
+    const taken = new Set();
     for (const [i, token] of tokens.entries()) {
       if (token.type !== "heading_open") continue;
-      const anchor = toAnchor(tokens[i + 1].children.map(({ content }) => content).join(""));
-      const times = taken.get(anchor) ?? 0;
-      taken.set(anchor, times + 1);
-      token.attrSet("id", times === 0 ? anchor : `${anchor}-${times}`);
+      const anchor = toAnchor(textOf(tokens[i + 1]));
+      let id = anchor;
+      for (let times = 1; taken.has(id); times++) id = `${anchor}-${times}`;
+      taken.add(id);
+      token.attrSet("id", id);
+      tokens[i + 2].meta = { id, text: textOf(tokens[i + 1]) };
     }
   });
+  // Beside the heading and not in it, so that its name stays its text. The sign is made by the style.
+  rules.heading_open = (tokens, i, options, env, self) =>
+    (tokens[i].tag === "h1" ? "" : '<div class="heading">') + renderDefault(tokens, i, options, env, self);
+  rules.heading_close = (tokens, i, options, env, self) => {
+    const close = renderDefault(tokens, i, options, env, self);
+    if (tokens[i].tag === "h1") return close;
+    const { id, text } = tokens[i].meta;
+    const label = md.utils.escapeHtml(`Link to ${text}`);
+    return `${close.trim()}<a class="anchor" href="#${id}" aria-label="${label}"></a></div>\n`;
+  };
 
   // What is wider than the screen scrolls in itself, also by keyboard.
   rules.table_open = () => '<div class="wide" tabindex="0" role="group" aria-label="Table">\n<table>\n';
@@ -52,8 +65,16 @@ export function changeRules(md, urls, titles) {
       return renderDefault(tokens, i, options, env, self);
     };
   }
-  rules.fence = (tokens, i) => `<pre tabindex="0"><code>${md.utils.escapeHtml(tokens[i].content)}</code></pre>\n`;
+  rules.fence = (tokens, i) => {
+    const [language = ""] = tokens[i].info.trim().split(/\s/);
+    return `<div class="code"><pre tabindex="0"><code>${colour(tokens[i].content, language)}</code></pre></div>\n`;
+  };
   rules.code_block = rules.fence;
+
+  function colour(code, language) {
+    if (hljs.getLanguage(language) === undefined) return md.utils.escapeHtml(code);
+    return hljs.highlight(code, { language }).value;
+  }
 
   // A link that is called after its file is called after the page.
   md.core.ruler.push("titles", ({ tokens, env }) => {
@@ -79,6 +100,10 @@ export function changeRules(md, urls, titles) {
   };
   rules.link_close = (tokens, i, options, env, self) =>
     tokens[i].meta?.isDropped ? "" : renderDefault(tokens, i, options, env, self);
+}
+
+function textOf({ children }) {
+  return children.map(({ content }) => content).join("");
 }
 
 /** The path in the checkout that a link of a file leads to. */

@@ -9,7 +9,7 @@ import { createConsole } from "../transport/openapi/console.js";
 import { createDocsRoutes } from "../transport/openapi/docs.js";
 import { buildOpenApiDocument } from "../transport/openapi/document.js";
 import { createHomeRoutes, VERSION_PATH } from "../transport/openapi/home.js";
-import { createSite } from "../transport/openapi/site.js";
+import type { Site } from "../transport/openapi/site.js";
 import type { Gateway } from "../transport/rest/gateway.js";
 
 /** The image of all protos, which has the comments of the API. */
@@ -20,12 +20,13 @@ export interface ApiPagesOptions {
   readonly baseUrl: string;
   /** Whether the console is served. */
   readonly hasConsole: boolean;
+  /** The documentation. */
+  readonly site: Site;
 }
 
 /** Creates the pages. */
-export function createApiPages(gateway: Gateway, { baseUrl, hasConsole }: ApiPagesOptions) {
+export function createApiPages(gateway: Gateway, { baseUrl, hasConsole, site }: ApiPagesOptions) {
   const docs = createDocsRoutes(() => buildOpenApiJson(gateway.routes, baseUrl));
-  const site = createSite();
   const home = createHomeRoutes({ version: VERSION, hasConsole, isRootTaken: gateway.methodsAt("/") !== undefined });
   const console = hasConsole ? [createConsole({ baseUrl })] : [];
   return {

@@ -63,41 +63,51 @@ file overrides the default. An empty value counts as absent.
   with mode 0600, or to root, with mode 0640 at most. A file that a setting names may have at most 16 MiB.
 `;
 
-/** Formats docs/settings.md: an introduction and a table per group. */
+/** Formats docs/settings.md: an introduction, and a heading for each setting below that of its group. */
 export function formatPage(groups: Readonly<Record<string, SettingTable>> = settingGroups): string {
-  const title = ["Flag", "Variable", "File key", "Default", "Accepted", "Since", "What it is"];
-  const sections = Object.entries(groups).map(([group, table]) => {
-    const rows = Object.entries(table).map(([name, setting]) => formatRow(name, setting));
-    const lines = [title, title.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`);
-    return `## ${group}\n\n${lines.join("\n")}\n`;
-  });
+  const sections = Object.entries(groups).flatMap(([group, table]) => [
+    `## ${group}\n`,
+    ...Object.entries(table).map(([name, setting]) => formatSetting(name, setting)),
+  ]);
   return [INTRODUCTION, ...sections].join("\n");
 }
 
-function formatRow(name: string, setting: Setting<unknown>): readonly string[] {
+function formatSetting(name: string, setting: Setting<unknown>): string {
   const { help, range, since, see, secret, contentOf, formerName } = setting;
-  const notes = [
-    help,
-    ...(secret ? ["secret"] : []),
-    ...(contentOf === undefined ? [] : [`in place of \`${flagOf(contentOf)}\``]),
-    ...(formerName === undefined ? [] : [`formerly \`${flagOf(formerName)}\`, which is still accepted`]),
-    ...(see === undefined ? [] : [`see [${see.replace(/#.*$/, "")}](${see})`]),
-  ].join("; ");
   const { default: text, unset } = setting;
-  const value = unset ?? (text === undefined || text === "" ? "none" : code(text));
+  const value = unset === undefined && text ? code(text) : escapeProse(unset ?? "none");
+  const notes = [
+    `${help[0]?.toUpperCase()}${escapeProse(help.slice(1))}.`,
+    ...(secret ? ["It is a secret."] : []),
+    ...(contentOf === undefined ? [] : [`Set it in place of ${code(flagOf(contentOf))}.`]),
+    ...(formerName === undefined ? [] : [`Its former name ${code(flagOf(formerName))} is still accepted.`]),
+    ...(see === undefined ? [] : [`See [${see.replace(/#.*$/, "")}](${see}).`]),
+  ];
   const flags = describeFlags(name, { [name]: setting }).map(({ flags }) => code(flags));
-  return [flags.join(", "), code(variableOf(name)), code(name), value, range, since, notes].map(escapeCell);
+  return `### ${flagOf(name)}
+
+Default: ${value}
+
+${notes.join(" ")}
+
+- Flag: ${flags.join(", ")}
+- Variable: ${code(variableOf(name))}
+- File key: ${code(name)}
+- Accepted: ${escapeProse(range)}
+- Since: ${since}
+`;
 }
 
 function code(text: string): string {
   return `\`${text}\``;
 }
 
-// A bar ends a cell, within code as well.
-function escapeCell(text: string): string {
-  const sections = text.replaceAll("|", "\\|").split("`");
-  const escapeProse = (prose: string) => prose.replaceAll("<", "&lt;").replaceAll("*", "\\*");
-  return sections.map((section, i) => (i % 2 === 1 ? section : escapeProse(section))).join("`");
+// Outside of code, what looks like a tag or an emphasis is neither.
+function escapeProse(text: string): string {
+  const sections = text.split("`");
+  return sections
+    .map((section, i) => (i % 2 === 1 ? section : section.replaceAll("<", "&lt;").replaceAll("*", "\\*")))
+    .join("`");
 }
 
 /** Builds the JSON schema of the file of settings. */

@@ -1,7 +1,7 @@
 // The documentation at /docs/ in a real browser: on a telephone and on a large screen, in light and dark, by keyboard, and
 // opened as files. SCREENSHOTS names a folder for pictures. Needs chromium.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -21,6 +21,11 @@ const LIMIT_MS = 40_000;
 const PICTURES = process.env.SCREENSHOTS;
 
 const pages = ["index", "concepts", "first-hour", "resources/groups", "settings"].map((name) => `/docs/${name}.html`);
+/** An address that does not exist. */
+const NOTHING = "/docs/nothing/at/all";
+const SITE = join(PROJECT, "build/site");
+/** What a button says for two seconds stays until `later()`. */
+const HOLD_TIMERS = "globalThis.setTimeout = (run) => { globalThis.later = run; };";
 const screens = [
   { width: 390, height: 844 },
   { width: 1440, height: 900 },
@@ -45,7 +50,7 @@ after(async () => {
 for (const { width, height } of screens) {
   for (const scheme of schemes) {
     describe(`on a screen of ${width}, ${scheme}`, () => {
-      for (const path of ["/", ...pages, "/docs/api"]) {
+      for (const path of ["/", ...pages, NOTHING, "/docs/api"]) {
         it(`${path} is whole, and nobody is kept out`, async () => {
           await look({ viewport: { width, height }, colorScheme: scheme }, path, async (page) => {
             if (path === "/docs/api") await page.locator(".opblock-tag").first().waitFor();
@@ -81,13 +86,13 @@ describe("the search", () => {
     await look({ viewport: screens[1] }, "/docs/cli.html", async (page) => {
       await page.keyboard.press("/");
       await page.keyboard.type("restore backup");
-      const first = page.locator("#results a").first();
+      const first = page.locator(".results ol a").first();
       await first.waitFor();
       await takePicture(page, "search");
       assert.deepEqual(await findViolations(page), []);
-      assert.match((await page.locator("#results [role=status]").innerText()) ?? "", /^\d+ found$/);
+      assert.match((await page.locator(".results [role=status]").innerText()) ?? "", /^\d+ found$/);
       await page.keyboard.press("ArrowDown");
-      assert.equal(await page.evaluate("document.activeElement === document.querySelector(`#results a`)"), true);
+      assert.equal(await page.evaluate("document.activeElement === document.querySelector(`.results a`)"), true);
       await page.keyboard.press("Enter");
       await page.waitForURL(/\/docs\/backup\.html/);
       await page.getByRole("heading", { level: 1, name: "Backups" }).waitFor();
@@ -98,16 +103,41 @@ describe("the search", () => {
     await look({ viewport: screens[0] }, "/docs/resources/groups.html", async (page) => {
       for (const [text, address] of [
         ["BatchCreateRoleBindings", "../resources/role-bindings.html#batchcreaterolebindings"],
-        ["ARBOR_BEHIND_PROXY", "../settings.html#address-and-tls"],
+        ["ARBOR_BEHIND_PROXY", "../settings.html#--behind-proxy"],
         ["subscripton", "../resources/subscriptions.html"],
       ] as const) {
-        await page.getByLabel("Search").fill(text);
-        await page.locator(`#results a[href="${address}"]`).waitFor();
+        await page.getByRole("searchbox").fill(text);
+        await page.locator(`.results a[href="${address}"]`).first().waitFor();
       }
-      await page.getByLabel("Search").fill("qqqqzzzz");
+      assert.match(await page.locator(".results [role=status]").innerText(), /“subscripton” .* “subscription”/);
+      await page.getByRole("searchbox").fill("qqqqzzzz");
       await page.getByText("Nothing found.").waitFor();
       await page.keyboard.press("Escape");
-      assert.equal(await page.locator("#results").isVisible(), false);
+      assert.equal(await page.locator(".results").isVisible(), false);
+    });
+  });
+
+  it("marks what it found, and says what Arbor has in place of what it has not", async () => {
+    for (const viewport of screens) {
+      await look({ viewport }, "/docs/cli.html", async (page) => {
+        await page.getByRole("searchbox").fill("how do I use SAML for a person?");
+        const hint = page.locator(".hints a");
+        await hint.waitFor();
+        assert.ok((await page.locator(".results ol mark").count()) > 3);
+        await takePicture(page, `${viewport.width}-hint`);
+        assert.equal(await page.evaluate("document.documentElement.scrollWidth - window.innerWidth"), 0);
+        assert.deepEqual(await findViolations(page), []);
+        await hint.click();
+        await page.getByRole("heading", { level: 1, name: "Login" }).waitFor();
+      });
+    }
+  });
+
+  it("finds its pages from an address that does not exist", async () => {
+    await look({}, NOTHING, async (page) => {
+      await page.getByRole("searchbox").fill("glossary");
+      await page.locator(".results ol a").first().click();
+      await page.waitForURL(/\/docs\/concepts\.html#glossary$/);
     });
   });
 
@@ -115,8 +145,8 @@ describe("the search", () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(pathToFileURL(join(PROJECT, "build/site/index.html")).href);
-    await page.getByLabel("Search").fill("glossary");
-    await page.locator("#results a", { hasText: "Glossary" }).click();
+    await page.getByRole("searchbox").fill("glossary");
+    await page.locator(".results ol a", { hasText: "Glossary" }).click();
     await page.getByRole("heading", { name: "Glossary" }).waitFor();
     await context.close();
   });
@@ -133,9 +163,146 @@ it("leads by keyboard from the home page to the content of a page", async () => 
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to the content");
     await page.keyboard.press("Enter");
-    assert.equal(await page.evaluate("document.activeElement.id"), "content");
+    assert.equal(await page.evaluate("document.activeElement.tagName"), "MAIN");
     await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate("document.activeElement.tagName"), "SUMMARY");
+    assert.equal(await page.evaluate("document.activeElement.closest(`article`) !== null"), true);
+  });
+});
+
+describe("a link to a heading", () => {
+  it("of any page leads below the header, on a telephone and on a large screen", async () => {
+    const names = readdirSync(SITE, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
+    assert.ok(names.length > 60, String(names.length));
+    await look({}, "/docs/", async (page) => {
+      let count = 0;
+      for (const name of names.filter((one) => one !== "404.html")) {
+        await page.goto(`${harness.url}/docs/${name}`);
+        for (const viewport of screens) {
+          await page.setViewportSize(viewport);
+          const { ids, missed } = await followAll(page);
+          count += ids;
+          assert.deepEqual(missed, [], `${name} at ${viewport.width}`);
+        }
+      }
+      assert.ok(count > 2_000, String(count));
+    });
+  });
+
+  it("of which this is the control: without the room for the header it is missed", async () => {
+    await look({ viewport: screens[0] }, "/docs/operations.html", async (page) => {
+      assert.deepEqual((await followAll(page)).missed, []);
+      await page.evaluate("document.documentElement.style.scrollPaddingTop = 0");
+      assert.ok((await followAll(page)).missed.length > 5);
+    });
+  });
+
+  it("is beside the heading, by mouse and by keyboard", async () => {
+    await look({ viewport: screens[1] }, "/docs/operations.html", async (page) => {
+      const link = page.getByRole("link", { name: "Link to Keys" });
+      const opacity = () => page.evaluate("getComputedStyle(document.querySelector(`[href='#keys'].anchor`)).opacity");
+      assert.equal(await opacity(), "0");
+      await page.getByRole("heading", { name: "Keys", exact: true }).hover();
+      assert.equal(await opacity(), "1");
+      await page.mouse.move(0, 0);
+      await page.keyboard.press("Tab");
+      await link.focus();
+      assert.equal(await opacity(), "1");
+      await link.press("Enter");
+      await page.waitForURL(/#keys$/);
+    });
+  });
+});
+
+describe("a button copies a block of code", () => {
+  it("by mouse and by keyboard, and says so", async () => {
+    await look(
+      { viewport: screens[1], permissions: ["clipboard-read", "clipboard-write"] },
+      "/docs/first-hour.html",
+      async (page) => {
+        await page.evaluate(HOLD_TIMERS);
+        const block = page.locator(".code").nth(1);
+        const code = await block.locator("code").evaluate((element) => element.textContent?.trimEnd());
+        await block.hover();
+        await block.getByRole("button", { name: "Copy" }).click();
+        await block.getByRole("button", { name: "Copied" }).waitFor();
+        assert.equal(await page.locator(".live").innerText(), "Copied");
+        assert.equal(await page.evaluate("navigator.clipboard.readText()"), code);
+        await page.evaluate("later()");
+        assert.equal(await block.getByRole("button").innerText(), "Copy");
+        await page.evaluate("navigator.clipboard.writeText('')");
+        const other = page.locator(".code").nth(2).getByRole("button");
+        await other.press("Enter");
+        await page.locator(".code").nth(2).getByRole("button", { name: "Copied" }).waitFor();
+        assert.notEqual(await page.evaluate("navigator.clipboard.readText()"), "");
+      },
+    );
+  });
+
+  it("where scripts have no clipboard, as over http", async () => {
+    const context = await browser.newContext({ permissions: ["clipboard-read"] });
+    const page = await context.newPage();
+    await page.addInitScript("navigator.clipboard.writeText = undefined");
+    await page.goto(`${harness.url}/docs/first-hour.html`);
+    await page.evaluate(HOLD_TIMERS);
+    const block = page.locator(".code").first();
+    await block.getByRole("button").click();
+    await block.getByRole("button", { name: "Copied" }).waitFor();
+    const code = await block.locator("code").evaluate((element) => element.textContent?.trimEnd());
+    assert.equal(await page.evaluate("navigator.clipboard.readText()"), code);
+    await context.close();
+  });
+});
+
+it("the theme is that of the system until somebody chooses, and stays so on other pages", async () => {
+  await look({ viewport: screens[1], colorScheme: "light" }, "/docs/first-hour.html", async (page) => {
+    const colour = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
+    const light = await colour();
+    const field = page.getByRole("combobox", { name: "Theme" });
+    assert.equal(await field.inputValue(), "system");
+    await field.selectOption("dark");
+    const dark = await colour();
+    assert.notEqual(dark, light);
+    assert.deepEqual(await findViolations(page), []);
+    // Before anything is drawn: when the body begins, the theme is set.
+    await page.addInitScript(
+      `new MutationObserver((_, watch) => { if (!document.body) return; watch.disconnect(); globalThis.early = document.documentElement.dataset.theme; })
+        .observe(document, { childList: true, subtree: true });`,
+    );
+    await page.getByRole("navigation", { name: "Documentation" }).getByRole("link", { name: "Concepts" }).click();
+    await page.getByRole("heading", { level: 1, name: "Concepts" }).waitFor();
+    assert.deepEqual([await page.evaluate("early"), await colour()], ["dark", dark]);
+    await field.selectOption("system");
+    assert.equal(await colour(), light);
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.equal(await colour(), dark);
+    await field.selectOption("light");
+    assert.equal(await colour(), light);
+  });
+});
+
+it("previous and next lead through the pages", async () => {
+  await look({ viewport: screens[0] }, "/docs/first-hour.html", async (page) => {
+    assert.equal(await page.locator("[rel=prev]").count(), 0);
+    const title = () => page.locator("h1").innerText();
+    const first = await title();
+    await page.locator("[rel=next]").click();
+    await waitUntil(async () => (await title()) !== first);
+    await page.locator("[rel=prev]").click();
+    await page.getByRole("heading", { level: 1, name: first }).waitFor();
+  });
+});
+
+it("the contents are beside the text on a large screen, and folded on a telephone", async () => {
+  await look({ viewport: screens[1] }, "/docs/operations.html", async (page) => {
+    const beside = page.getByRole("navigation", { name: "On this page" });
+    await beside.getByRole("link", { name: "Quotas" }).click();
+    await page.waitForURL(/#quotas$/);
+    assert.equal(await beside.isVisible(), true);
+    await page.setViewportSize(screens[0]);
+    assert.equal(await beside.isVisible(), false);
+    await page.locator(".contents summary").click();
+    await page.locator(".contents").getByRole("link", { name: "Quotas" }).click();
+    await page.waitForURL(/#quotas$/);
   });
 });
 
@@ -181,12 +348,15 @@ async function look(
     context.setDefaultTimeout(LIMIT_MS);
     const page = await context.newPage();
     const complaints = watchComplaints(page, harness.url);
+    // The browser itself notes that such an address is answered with 404.
+    const expected =
+      path === NOTHING ? ["Failed to load resource: the server responded with a status of 404 (Not Found)"] : [];
     await page.addInitScript(
       `globalThis.reports = []; document.addEventListener("securitypolicyviolation", (event) => reports.push(event.violatedDirective));`,
     );
     await page.goto(harness.url + path);
     await see(page);
-    assert.deepEqual([...complaints, ...((await page.evaluate("reports")) as string[])], []);
+    assert.deepEqual([...complaints, ...((await page.evaluate("reports")) as string[])], expected);
   } finally {
     await context.close();
   }
@@ -197,6 +367,26 @@ async function checkOpenOperation(page: Page): Promise<void> {
   await page.locator(".opblock-summary-control").first().click();
   await page.getByText("Responses", { exact: true }).first().waitFor();
   assert.deepEqual(await findViolations(page), []);
+}
+
+/** Follows a link to each heading of a page; those that are not below its header then. */
+async function followAll(page: Page): Promise<{ readonly ids: number; readonly missed: readonly string[] }> {
+  return page.evaluate(`(async () => {
+    const ids = [...document.querySelectorAll("main :is(h2, h3, h4)[id]")].map(({ id }) => id);
+    const header = document.querySelector("header");
+    const missed = [];
+    // What the address has already leads nowhere.
+    location.hash = "";
+    for (const id of ids) {
+      location.hash = id;
+      // What is folded away is unfolded by an event.
+      const heading = document.getElementById(id);
+      if (heading.closest("details")) await new Promise((done) => setTimeout(done));
+      const { top, bottom } = heading.getBoundingClientRect();
+      if (top < header.getBoundingClientRect().bottom || bottom > innerHeight) missed.push(id);
+    }
+    return { ids: ids.length, missed };
+  })()`);
 }
 
 /** Runs axe in the page; what it finds, with the elements. */

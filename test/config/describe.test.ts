@@ -37,8 +37,8 @@ describe("a setting that is planted in the table", () => {
       help: (await helpOf("serve")).split("\n").find((line) => line.includes("--planted-thing")),
       print: (await helpOf("config", "print")).includes("--planted-thing"),
       page: formatPage()
-        .split("\n")
-        .find((line) => line.includes("plantedThing")),
+        .split(/^(?=##)/m)
+        .find((section) => section.includes("plantedThing")),
       schema: schema.properties.plantedThing,
     };
   }
@@ -58,8 +58,9 @@ describe("a setting that is planted in the table", () => {
       assert.equal(found.print, true);
       assert.equal(
         found.page,
-        "| `--planted-thing <duration>` | `ARBOR_PLANTED_THING` | `plantedThing` | `3h` | 2m to 9d | 9.8.7 | " +
-          "how long a planted thing lasts; see [operations.md](operations.md) |",
+        "### --planted-thing\n\nDefault: `3h`\n\nHow long a planted thing lasts. See [operations.md](operations.md).\n\n" +
+          "- Flag: `--planted-thing <duration>`\n- Variable: `ARBOR_PLANTED_THING`\n- File key: `plantedThing`\n" +
+          "- Accepted: 2m to 9d\n- Since: 9.8.7\n\n",
       );
       assert.deepEqual(found.schema, { description: `${help}; since 9.8.7`, type: "string", default: "3h" });
       const resolve = (value: string) => resolveSettings({ flags: {}, env: { ARBOR_PLANTED_THING: value } });

@@ -17,14 +17,19 @@ const { sections, madePages } = (await import(pathToFileURL(join(PROJECT, "site/
   madePages: readonly string[];
 };
 
+const { toAnchor } = (await import(pathToFileURL(join(PROJECT, "site/markdown.mjs")).href)) as {
+  toAnchor: (heading: string) => string;
+};
+
 const pages = readdirSync(SITE, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
 const files = new Set(readdirSync(SITE, { recursive: true, encoding: "utf8" }));
 const texts = new Map(pages.map((page) => [page, readFileSync(join(SITE, page), "utf8")]));
 const textOf = (page: string) => texts.get(page) ?? "";
 
 test("every page of docs/ is in exactly one section", () => {
-  const names = readdirSync(join(PROJECT, "docs"))
-    .filter((name) => name.endsWith(".md"))
+  const names = readdirSync(join(PROJECT, "docs"), { recursive: true, encoding: "utf8" })
+    .map((name) => name.replaceAll("\\", "/"))
+    .filter((name) => name.endsWith(".md") && !name.startsWith("adr/"))
     .map((name) => name.slice(0, -".md".length));
   const placed = sections.flatMap((section) => section.pages).filter((name) => !madePages.includes(name));
   assert.deepEqual([...placed].sort(), names.sort());
@@ -56,6 +61,38 @@ test("every page has one title and leads to all others of the menu", () => {
     const links = new Set(linksOf(page));
     for (const name of sections.flatMap((section) => section.pages)) assert.ok(links.has(`${up}${name}.html`), name);
   }
+});
+
+test("no two elements have one id, and no heading has one of the frame", () => {
+  for (const page of pages) {
+    const ids = [...textOf(page).matchAll(/\sid="([^"]*)"/g)].map(([, id = ""]) => id);
+    assert.deepEqual(
+      ids.filter((id, i) => ids.indexOf(id) !== i),
+      [],
+      page,
+    );
+    const frame = textOf(page).replace(/<article>.*<\/article>/s, "");
+    const own = [...frame.matchAll(/\sid="([^"]*)"/g)].map(([, id = ""]) => id);
+    assert.ok(own.length > 3 && own.every((id) => id.startsWith("frame:")), `${page}: ${own}`);
+  }
+  // The control: what a heading is called cannot make such an id.
+  assert.equal(toAnchor("Frame: keys"), "frame-keys");
+});
+
+test("the pages of the menu follow each other", () => {
+  const names = sections.flatMap((section) => section.pages);
+  const nextOf = (page: string) => /<a rel="next" href="([^"]*)"/.exec(textOf(page))?.[1];
+  const seen = new Set<string>();
+  for (let page: string | undefined = `${names[0]}.html`; page !== undefined && !seen.has(page); ) {
+    seen.add(page);
+    const next = nextOf(page);
+    page = next === undefined ? undefined : posix.normalize(posix.join(posix.dirname(page), next));
+  }
+  assert.deepEqual(
+    names.filter((name) => !seen.has(`${name}.html`)),
+    [],
+  );
+  assert.ok([...seen].some((page) => page.startsWith("resources/")));
 });
 
 test("every reason of an error and every precondition is on the page of errors, and no other", () => {

@@ -11,6 +11,7 @@ import type { Tracing } from "../../telemetry/spans.js";
 import { HEALTH_PATHS } from "../../transport/http/health-routes.js";
 import type { BoundPort } from "../../transport/http/listener.js";
 import { createServerSpans } from "../../transport/http/server-span.js";
+import { createSite } from "../../transport/openapi/site.js";
 import { Gateway } from "../../transport/rest/gateway.js";
 import { createServe } from "../../transport/serve.js";
 import { createServer } from "../../transport/server.js";
@@ -71,10 +72,15 @@ export function createTransport(deps: TransportDeps) {
     ...{ clock, errorDomain, limits, spans, behindProxy: settings.behindProxy },
     onInternalError: (err, requestId) => logger.error({ err, requestId }, "an answer could not be made"),
   });
-  const gateway = new Gateway({ serve, methods: methods.values(), strictBody: settings.strictBody });
+  const site = createSite();
+  const gateway = new Gateway({
+    ...{ serve, methods: methods.values(), strictBody: settings.strictBody },
+    sendNotFound: site.sendNotFound,
+  });
   const pages = createApiPages(gateway, {
     baseUrl: resolveOrigin(settings, port.address).baseUrl,
     hasConsole: settings.console,
+    site,
   });
   assertNothingShadowed(gateway.routes, [...HEALTH_PATHS, ...pages.paths, ...webRoutes.map(({ path }) => path)]);
 

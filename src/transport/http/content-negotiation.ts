@@ -97,6 +97,14 @@ export function prefersJson(accept: string | undefined): boolean {
   return (weights.get("application/json") ?? 0) > (weights.get("text/html") ?? 0);
 }
 
+/** Whether `Accept` names HTML, as browsers do, with a weight that is not below that of JSON. */
+export function prefersHtml(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const weights = parseWeights(accept);
+  const html = weights.get("text/html") ?? 0;
+  return html > 0 && html >= (weights.get("application/json") ?? 0);
+}
+
 // An entry with a malformed weight is ignored; of two with the same name, the greater weight counts.
 function parseWeights(list: string): Map<string, number> {
   const weights = new Map<string, number>();

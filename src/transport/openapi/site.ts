@@ -2,8 +2,10 @@
 // matches the running version. The build writes its files (site/build.mjs); each is read and compressed at its first
 // request, and then sent from memory.
 import { readdirSync, readFileSync } from "node:fs";
+import { prefersHtml } from "../http/content-negotiation.js";
 import type { RouteGroup } from "../http/health-routes.js";
-import { sendEmpty } from "../http/send.js";
+import type { Request } from "../http/request.js";
+import { sendBody, sendEmpty } from "../http/send.js";
 import { answerWith, createStaticDocument, type StaticDocument } from "../http/static-document.js";
 import { formatPage, PAGE_HEADERS } from "./home.js";
 
@@ -21,13 +23,14 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 const HTML = "text/html; charset=utf-8";
+const HTML_HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
 const FRESH = { "cache-control": "no-cache" };
 /** Files below assets/ are named after their content. */
 const KEPT = { "cache-control": "public, max-age=31536000, immutable" };
 
 const types: Readonly<Record<string, { readonly type: string; readonly headers?: Readonly<Record<string, string>> }>> =
   {
-    html: { type: HTML, headers: { "content-security-policy": POLICY, "referrer-policy": "no-referrer" } },
+    html: { type: HTML, headers: HTML_HEADERS },
     css: { type: "text/css; charset=utf-8" },
     js: { type: "text/javascript; charset=utf-8" },
     json: { type: "application/json" },
@@ -39,12 +42,29 @@ const types: Readonly<Record<string, { readonly type: string; readonly headers?:
     webp: { type: "image/webp" },
   };
 
+/** The page for addresses that do not exist. Its links are relative to that of the documentation. */
+const NOT_FOUND = "404.html";
+const RELATIVE_LINK = /\b(href|src|data-root)="(?!#|[a-z]+:)/g;
+/** A deeper path is no address that a person opened, and the links of the page would be as long as the path. */
+const MOST_SEGMENTS = 16;
+
+/** The documentation, and the page for addresses that do not exist. */
+export interface Site extends RouteGroup {
+  /**
+   * Answers a browser that asks for a path that is not served.
+   *
+   * @returns whether it answered: not for programs, nor if the site is not built
+   */
+  sendNotFound(request: Request, path: string): boolean;
+}
+
 /**
  * Creates the routes.
  *
  * @param folder the files of the site; without it `/docs/` says how to build it
  */
-export function createSite(folder: URL = FOLDER): RouteGroup {
+export function createSite(folder: URL = FOLDER): Site {
+  let notFound: string | undefined;
   let files: ReadonlyMap<string, StaticDocument> | undefined;
 
   function readFiles(): ReadonlyMap<string, StaticDocument> {
@@ -53,7 +73,16 @@ export function createSite(folder: URL = FOLDER): RouteGroup {
       createFile(name, folder),
     ]);
     const index = new Map(found).get(`${SITE_PATH}index.html`) ?? NOT_BUILT;
-    return new Map([...found, [SITE_PATH, index]]);
+    const readable = found.filter(([path]) => path !== SITE_PATH + NOT_FOUND);
+    return new Map([...readable, [SITE_PATH, index]]);
+  }
+
+  function readNotFound(): string {
+    try {
+      return readFileSync(new URL(NOT_FOUND, folder), "utf8");
+    } catch {
+      return "";
+    }
   }
 
   return {
@@ -66,6 +95,24 @@ export function createSite(folder: URL = FOLDER): RouteGroup {
       if (target === undefined || (method !== "GET" && method !== "HEAD"))
         return answerWith(files.get(target === undefined ? path : SITE_PATH), request);
       sendEmpty(request, 308, { location: target, ...FRESH });
+      return true;
+    },
+    sendNotFound(request, path) {
+      const { method, fields } = request;
+      const depth = path.split("/").length - 2;
+      const isRead = method === "GET" || method === "HEAD";
+      if (!isRead || depth > MOST_SEGMENTS || !prefersHtml(fields.accept)) return false;
+      notFound ??= readNotFound();
+      if (notFound === "") return false;
+      // Relative, because a proxy may serve all paths below one of its own.
+      const root = "../".repeat(depth) + SITE_PATH.slice(1);
+      const page = Buffer.from(notFound.replace(RELATIVE_LINK, `$1="${root}`));
+      const headers = { ...HTML_HEADERS, "cache-control": "no-store", vary: "accept" };
+      if (method === "GET") sendBody(request, 404, HTML, page, headers);
+      else {
+        const described = { "content-type": HTML, "content-length": page.length, "x-content-type-options": "nosniff" };
+        sendEmpty(request, 404, { ...headers, ...described });
+      }
       return true;
     },
   };

@@ -28,6 +28,8 @@ export interface GatewayOptions {
   readonly strictBody?: boolean;
   /** How often an event stream without events sends a comment, in milliseconds; 15 s by default. */
   readonly heartbeatMs?: number;
+  /** Answers a request for a path that is not served with a page, if a browser asks. Returns whether it did. */
+  readonly sendNotFound?: (request: Request, path: string) => boolean;
 }
 
 interface Route extends RestRoute {
@@ -42,6 +44,7 @@ export class Gateway {
   readonly #serve: Serve;
   readonly #table: RouteTable<Route>;
   readonly #errors: RestErrors;
+  readonly #sendNotFound: GatewayOptions["sendNotFound"];
 
   /**
    * @throws TypeError when an HTTP rule cannot be served or two contradict each other; see {@link buildBindings} and
@@ -51,6 +54,7 @@ export class Gateway {
     const methods = [...options.methods];
     const codecs = createCodecs(methods);
     this.#serve = options.serve;
+    this.#sendNotFound = options.sendNotFound;
     this.#errors = new RestErrors(codecs.own.writers.details);
     const bound = methods.map((entry) => ({ entry, bindings: buildBindings(entry) }));
     this.#table = createRouteTable<Route>(
@@ -125,6 +129,7 @@ export class Gateway {
     const allow = this.#findMethodsAt(path);
     // A path that ends in a slash and has no route for the method names no resource, so it is 404 and not 405.
     if (allow === undefined || (path.endsWith("/") && method !== "OPTIONS")) {
+      if (this.#sendNotFound?.(request, path)) return;
       const bare = path.endsWith("/") ? path.slice(0, -1) : "";
       const isNear = bare !== "" && this.#table.methodsAt(bare) !== undefined;
       const hint = isNear ? `, did you mean ${bare.slice(0, 100)}?` : "";

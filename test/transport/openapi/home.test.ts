@@ -74,6 +74,29 @@ const rows: readonly {
     ...{ path: `/docs/${name}`, status: 400, type: "application/json", reason: "dots" },
   })),
   { path: "/docs/guides", status: 404, type: "application/json", reason: "another path" },
+  ...["/nothing", "/nothing/", "/a/b/c.html", "/iam/v2/nothing", "/docs/none.html", "/docs/adr/none.html", "//"].map(
+    (path) => ({
+      ...{ path, accept: BROWSER, status: 404, type: HTML, reason: "a browser, and no page" },
+    }),
+  ),
+  { path: "/nothing", method: "HEAD", accept: BROWSER, status: 404, type: HTML, reason: "a browser, no body" },
+  { path: "/docs/none.html", method: "HEAD", accept: BROWSER, status: 404, type: HTML, reason: "a browser, no body" },
+  { path: "/docs/404.html", status: 404, type: "application/json", reason: "it is no page of its own" },
+  ...["application/json", "application/json, text/html;q=0.9", "text/html;q=0, */*", "text/*", "image/png"].map(
+    (accept) => ({
+      ...{
+        path: "/nothing",
+        accept,
+        status: 404,
+        type: "application/json",
+        reason: `a program that accepts ${accept}`,
+      },
+    }),
+  ),
+  { path: "/nothing", method: "POST", accept: BROWSER, status: 404, type: "application/json", reason: "a form" },
+  { path: "/iam/v2/groups", accept: BROWSER, status: 401, type: "application/json", reason: "a path of the API" },
+  { path: "/docs/%2e%2e/x", accept: BROWSER, status: 400, type: "application/json", reason: "dots" },
+  { path: `${"/a".repeat(18)}`, accept: BROWSER, status: 404, type: "application/json", reason: "too deep" },
 ];
 
 for (const { path, method = "GET", accept = "*/*", status, type, reason } of rows) {
@@ -88,6 +111,38 @@ for (const { path, method = "GET", accept = "*/*", status, type, reason } of row
     });
   }
 }
+
+test("the page for addresses that do not exist leads to the pages that do, from any depth", async () => {
+  for (const path of ["/nothing", "/a/b/nothing", "/docs/nothing", "/docs/adr/nothing", "/docs/a/b/c/"]) {
+    const response = await get(path, { accept: BROWSER });
+    const text = await response.text();
+    const links = [...text.matchAll(/\s(?:href|src)="([^"#]*)"/g)].map(([, target = ""]) => target);
+    assert.ok(links.length > 50, path);
+    const [, root] = /data-root="([^"]*)"/.exec(text) ?? [];
+    assert.equal(
+      new URL(root ?? "", harness.url + path).pathname,
+      "/docs/",
+      "the search finds its index and its pages",
+    );
+    for (const target of new Set(links.map((link) => new URL(link, harness.url + path).pathname)))
+      assert.equal((await get(target)).status, 200, `${path}: ${target}`);
+  }
+});
+
+test("the page for addresses that do not exist is for browsers, is not kept, and has the policy of the others", async () => {
+  const { headers } = await get("/nothing", { accept: BROWSER, "if-none-match": "*" });
+  assert.deepEqual([headers.get("vary"), headers.get("cache-control")], ["accept", "no-store"]);
+  const page = await get("/docs/cli.html");
+  assert.equal(headers.get("content-security-policy"), page.headers.get("content-security-policy"));
+  assert.equal(headers.get("referrer-policy"), "no-referrer");
+  const port = Number(new URL(harness.url).port);
+  const [got, head] = await Promise.all(
+    ["GET", "HEAD"].map((method) => requestH1(port, { method, path: "/nothing", headers: { accept: BROWSER } })),
+  );
+  const { date: _, "x-request-id": __, ...described } = got?.headers ?? {};
+  const { date: ___, "x-request-id": ____, ...same } = head?.headers ?? {};
+  assert.deepEqual(same, described);
+});
 
 test("the version is all that /version says", async () => {
   const response = await get("/version");
@@ -168,7 +223,7 @@ test("a page is checked at each visit, and what it loads is kept", async () => {
   assert.equal(page.headers.get("cache-control"), "no-cache");
   assert.equal((await get("/docs/cli.html", { "if-none-match": etag })).status, 304);
   const loaded = [...(await page.text()).matchAll(/(?:src|href)="(assets\/[^"]+)"/g)].map(([, path]) => path);
-  assert.equal(loaded.length, 3);
+  assert.equal(loaded.length, 4);
   for (const path of loaded) {
     const { status, headers } = await get(`/docs/${path}`);
     assert.deepEqual([status, headers.get("cache-control")], [200, "public, max-age=31536000, immutable"], path);
