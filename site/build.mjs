@@ -9,7 +9,7 @@ import MiniSearch from "minisearch";
 import { changeRules } from "./markdown.mjs";
 import { describeResources } from "./resources.mjs";
 import { searchOptions } from "./search-options.mjs";
-import { sections } from "./sections.mjs";
+import { fileOf, sections } from "./sections.mjs";
 
 const entities = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
 
@@ -29,9 +29,9 @@ const menu = sections.map(({ title, lead, pages }) => ({
   pages: pages.map((name) => ({ url: `${name}.html`, title: titleOf(readPage(name)) })),
 }));
 const names = [...new Set([...sections.flatMap((section) => section.pages), ...decisions, ...made.keys()])];
-const titles = new Map(names.map((name) => [`docs/${name}.md`, titleOf(readPage(name))]));
+const titles = new Map(names.map((name) => [fileOf(name), titleOf(readPage(name))]));
 const urls = new Map([
-  ...names.map((name) => [`docs/${name}.md`, `${name}.html`]),
+  ...names.map((name) => [fileOf(name), `${name}.html`]),
   ...others.map((name) => [`docs/${name}`, name]),
   ["docs/adr", "decisions.html"],
 ]);
@@ -63,7 +63,7 @@ function configure(config) {
       layout: "page.njk",
       templateEngineOverride: "md",
       title: titleOf(text),
-      source: `docs/${name}.md`,
+      source: fileOf(name),
       here: `${name}.html`,
       permalink: `${name}.html`,
       root: name.includes("/") ? "../" : "",
@@ -80,7 +80,7 @@ function makePages() {
 }
 
 function readPage(name) {
-  return made.get(name) ?? readFileSync(`docs/${name}.md`, "utf8");
+  return made.get(name) ?? readFileSync(fileOf(name), "utf8");
 }
 
 function titleOf(text) {
@@ -122,7 +122,7 @@ function makeIndex() {
   for (const { path, content } of pages) {
     const name = path.slice(0, -".html".length);
     if (name === "index" || name === "licences") continue;
-    const page = titles.get(`docs/${name}.md`) ?? "";
+    const page = titles.get(fileOf(name)) ?? "";
     const [, main = ""] =
       /<main[^>]*>(.*)<\/main>/s.exec(content.replace(/<details class="contents">.*?<\/details>/s, "")) ?? [];
     for (const part of main.split(/(?=<h[123][ >])/)) {

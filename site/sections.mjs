@@ -1,5 +1,5 @@
 // The sections of the documentation in the order of the menu, and the pages of docs/ in each. A page is in exactly one;
-// test/scripts/site.test.ts checks it. Pages with `file` are not in docs/: they are made when the site is built.
+// test/scripts/site.test.ts checks it.
 
 /** @typedef {{ readonly title: string; readonly lead: string; readonly pages: readonly string[] }} Section */
 
@@ -16,26 +16,50 @@ export const sections = [
     pages: ["concepts"],
   },
   {
-    title: "How-to",
-    lead: "One task on each page.",
+    title: "How-to: people and access",
+    lead: "Add people, remove them, and see who may do what.",
+    pages: ["offboarding", "access", "audit", "console", "cli-auth"],
+  },
+  {
+    title: "How-to: groups and organisations",
+    lead: "Rename, move and delete, and keep an organisation in a file.",
+    pages: ["apply"],
+  },
+  {
+    title: "How-to: CI, tokens and events",
+    lead: "Let jobs and programs in, and tell other services.",
+    pages: ["workloads", "trust", "token-leaked"],
+  },
+  {
+    title: "How-to: programs",
+    lead: "Call the API from your own program, in several languages.",
     pages: [
-      "cli-auth",
-      "console",
-      "login",
-      "scim",
-      "workloads",
-      "trust",
-      "registry",
       "client",
       "stubs",
-      "access",
-      "apply",
-      "audit",
-      "token-leaked",
-      "offboarding",
-      "advisories",
+      "examples",
+      "examples/typescript",
+      "examples/curl",
+      "examples/python",
+      "examples/go",
+      "examples/github-actions",
+      "examples/receivers",
       "migration",
     ],
+  },
+  {
+    title: "How-to: registry",
+    lead: "Push and pull images with Arbor's tokens.",
+    pages: ["registry", "examples/docker-registry", "advisories"],
+  },
+  {
+    title: "How-to: run the service",
+    lead: "One task of an operator on each page.",
+    pages: ["kubernetes"],
+  },
+  {
+    title: "How-to: login providers",
+    lead: "Let people sign in, with the settings of both sides.",
+    pages: ["login", "scim"],
   },
   {
     title: "Reference",
@@ -66,3 +90,20 @@ export const sections = [
 
 /** The pages that no file of docs/ has. */
 export const madePages = ["resources", "decisions"];
+
+/** The files of pages that are not in docs/. */
+export const otherFiles = {
+  kubernetes: "deploy/kubernetes/README.md",
+  examples: "examples/README.md",
+  ...Object.fromEntries(
+    ["curl", "docker-registry", "github-actions", "go", "python", "receivers", "typescript"].map((name) => [
+      `examples/${name}`,
+      `examples/${name}/README.md`,
+    ]),
+  ),
+};
+
+/** The file of a page. */
+export function fileOf(name) {
+  return otherFiles[name] ?? `docs/${name}.md`;
+}
