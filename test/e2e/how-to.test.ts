@@ -134,6 +134,22 @@ describe("the pages of docs/how-to", () => {
     assert.notEqual(await findUsageError(["iam", "groups", "list", "--nothing"]), undefined);
   });
 
+  it("have settings of login providers that a server can use", async () => {
+    const listed = pages
+      .filter((page) => page.startsWith("login-"))
+      .flatMap((page) => blocksOf(page).filter(({ kind }) => kind === "json"))
+      .flatMap(({ text }) => JSON.parse(text) as object[]);
+    assert.ok(listed.length >= 8, String(listed.length));
+    const [file, clientSecretFile] = ["all-providers.json", "client.secret"].map((name) => join(world.directory, name));
+    writeFileSync(clientSecretFile ?? "", "secret\n", { mode: 0o600 });
+    const check = (providers: readonly object[]) => {
+      writeFileSync(file ?? "", JSON.stringify(providers.map((one) => ({ ...one, clientSecretFile }))));
+      return world.run(`arbor config check --login-providers '${file}'`).ended;
+    };
+    assert.equal((await check(listed)).code, 0);
+    assert.notEqual((await check([...listed, ...listed])).code, 0, "each once");
+  });
+
   for (const page of pages.filter((one) => blocksOf(one).some(({ kind }) => isRun(kind)))) {
     it(`of which ${page} does what it says`, async () => {
       rmSync(world.data, { recursive: true });
