@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 const SOURCES = [
   "docs",
   "examples",
-  "deploy/kubernetes",
+  "deploy/kubernetes/README.md",
   "site",
   "gen/api.binpb",
   "package.json",
