@@ -9,7 +9,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-const ROOTS = ["src", "test", "bench", "scripts", "proto", "docs", "examples", "site"];
+const ROOTS = ["src", "test", "bench", "scripts", "proto", "docs", "examples", "deploy", "site"];
 // The test of this script plants links that lead nowhere.
 const EXCLUDED = ["test/scripts/links.test.ts"];
 const MENTION = /(?<![\w./-])docs\/[\w./-]+\.md(?:#[\w-]+)?/g;

@@ -10,6 +10,8 @@ import { pathToFileURL } from "node:url";
 /** What the site is made of. */
 const SOURCES = [
   "docs",
+  "examples",
+  "deploy/kubernetes/README.md",
   "site",
   "gen/api.binpb",
   "package.json",

@@ -55,6 +55,7 @@ const LONG = new Map([
   ["test/pg/store.test.ts", 36],
   ["test/e2e/workers.test.ts", 32],
   ["test/e2e/worker-ends.test.ts", 60],
+  ["test/e2e/how-to.test.ts", 25],
   ["test/app/workers/parent.test.ts", 40],
   ["test/pg/workers.test.ts", 15],
   ["test/pg/master-key.test.ts", 20],

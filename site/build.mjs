@@ -8,7 +8,7 @@ import { build } from "esbuild";
 import { changeRules } from "./markdown.mjs";
 import { describeResources } from "./resources.mjs";
 import { buildIndex } from "./search.mjs";
-import { sections } from "./sections.mjs";
+import { fileOf, sections } from "./sections.mjs";
 
 /** With fewer headings a page needs no contents. */
 const LEAST_CONTENTS = 3;
@@ -31,11 +31,11 @@ const menu = sections.map(({ title, lead, pages }) => ({
   pages: pages.map((name) => ({ url: `${name}.html`, title: titleOf(readPage(name)) })),
 }));
 const names = [...new Set([...sections.flatMap((section) => section.pages), ...decisions, ...made.keys()])];
-const titles = new Map(names.map((name) => [`docs/${name}.md`, titleOf(readPage(name))]));
+const titles = new Map(names.map((name) => [fileOf(name), titleOf(readPage(name))]));
 /** All pages in the order in which they can be read. */
 const order = sections.flatMap(({ pages }) => pages).flatMap((name) => [name, ...pagesBelow(name)]);
 const urls = new Map([
-  ...names.map((name) => [`docs/${name}.md`, `${name}.html`]),
+  ...names.map((name) => [fileOf(name), `${name}.html`]),
   ...others.map((name) => [`docs/${name}`, name]),
   ["docs/adr", "decisions.html"],
 ]);
@@ -68,7 +68,7 @@ function configure(config) {
       layout: "page.njk",
       templateEngineOverride: "md",
       title: titleOf(text),
-      source: `docs/${name}.md`,
+      source: fileOf(name),
       here: `${name}.html`,
       permalink: `${name}.html`,
       root: name.includes("/") ? "../" : "",
@@ -80,7 +80,7 @@ function configure(config) {
 }
 
 function linkTo(name) {
-  return name === undefined ? undefined : { url: `${name}.html`, title: titles.get(`docs/${name}.md`) };
+  return name === undefined ? undefined : { url: `${name}.html`, title: titles.get(fileOf(name)) };
 }
 
 /** The pages that one lists which are not in the menu. */
@@ -97,7 +97,7 @@ async function makePages() {
 }
 
 function readPage(name) {
-  return made.get(name) ?? readFileSync(`docs/${name}.md`, "utf8");
+  return made.get(name) ?? readFileSync(fileOf(name), "utf8");
 }
 
 function titleOf(text) {
@@ -145,7 +145,7 @@ function listEntries() {
   const entries = [];
   for (const { path, content } of pages) {
     const name = path.slice(0, -".html".length);
-    const page = titles.get(`docs/${name}.md`);
+    const page = titles.get(fileOf(name));
     if (page === undefined || name === "licences") continue;
     const [, article = ""] = /<article>(.*)<\/article>/s.exec(content.replace(CONTENTS, "")) ?? [];
     const rank = rankOf(name);

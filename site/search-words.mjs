@@ -165,7 +165,7 @@ export const hints = [
     words: "helm, helm chart",
     like: "kubernetes",
     text: "Arbor has no Helm chart. The manifests for Kubernetes are overlays for kubectl apply -k, in deploy/kubernetes.",
-    to: "production",
+    to: "kubernetes",
   },
   {
     words: "cel, rego, opa, policy language",

@@ -3,16 +3,12 @@
 // (test/browser/first-hour.test.ts), because people and a registry take part, and docs/stubs.md (test/examples/stubs.test.ts),
 // because programs of other languages do.
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
-import { freePort } from "../support/free-port.js";
-import { PROJECT, scriptArguments } from "../support/project.js";
-import { tempDir } from "../support/temp-dir.js";
-import { waitUntil } from "../support/wait-until.js";
+import { PROJECT } from "../support/project.js";
+import { createDocsWorld, succeed } from "./docs-world.js";
 
-const ARBOR = [process.execPath, ...scriptArguments("src/main.ts")].map((part) => `'${part}'`).join(" ");
 /** The pages whose blocks a test of their own runs. */
 const ELSEWHERE = ["docs/first-hour.md", "docs/stubs.md"];
 
@@ -55,7 +51,7 @@ describe("the commands of the documentation", () => {
   for (const page of pages.filter((one) => !ELSEWHERE.includes(one) && marksOf(one).length > 0)) {
     it(`of ${page} do what it says`, async () => {
       const blocks = marksOf(page).map(({ commands }) => commands);
-      const world = await createWorld();
+      const world = await createDocsWorld();
       // The first block of README.md creates the organisation, before there is a server.
       if (page === "README.md") await succeed(world.run(blocks.shift() ?? ""));
       else await world.bootstrap();
@@ -70,61 +66,9 @@ describe("the commands of the documentation", () => {
   }
 
   it("fail if they are wrong, of which this is the control", async () => {
-    const world = await createWorld();
+    const world = await createDocsWorld();
     for (const commands of ["arbor iam grups list", "curl http://127.0.0.1:9/"]) {
       assert.notEqual((await world.run(commands).ended).code, 0, commands);
     }
   });
 });
-
-async function createWorld() {
-  const directory = tempDir();
-  const listen = `127.0.0.1:${await freePort()}`;
-  const data = join(directory, "data");
-  const api = `http://${listen}`;
-  mkdirSync(join(directory, "backups"));
-  const env = {
-    ARBOR_DATA: data,
-    ARBOR_LISTEN: listen,
-    ARBOR_API: api,
-    ARBOR_CREDENTIALS: join(directory, "credentials.json"),
-    ARBOR_LOG_LEVEL: "error",
-  };
-  let owner: { readonly TOKEN: string; readonly ORG: string } | undefined;
-
-  function runShell(commands: string): Running {
-    const script = [
-      "set -euo pipefail",
-      `cd '${directory}'`,
-      `arbor() { ${ARBOR} "$@"; }`,
-      'curl() { command curl --silent --show-error --fail-with-body "$@"; }',
-      // Where the pages suppose that things are.
-      commands
-        .replaceAll("npm run -s arbor -- ", "arbor ")
-        .replaceAll("http://127.0.0.1:8080", api)
-        .replaceAll("/var/backups/arbor", join(directory, "backups"))
-        .replaceAll("/var/lib/arbor", data),
-    ].join("\n");
-    return run("bash", ["-c", script], { ...env, ...(owner && { ...owner, ARBOR_TOKEN: owner.TOKEN }) });
-  }
-
-  return {
-    run: runShell,
-    async bootstrap(): Promise<void> {
-      const { stdout } = await succeed(runShell("arbor bootstrap --org acme.example --json"));
-      const { token, group } = JSON.parse(stdout) as { token: string; group: string };
-      owner = { TOKEN: token, ORG: group };
-    },
-    async serve(): Promise<Running> {
-      const server = run("bash", ["-c", `exec ${ARBOR} serve`], env);
-      await waitUntil(async () => (await fetch(`${api}/readyz`).catch(() => undefined))?.status === 200);
-      return server;
-    },
-  };
-}
-
-async function succeed(running: Running): Promise<Ended> {
-  const ended = await running.ended;
-  assert.equal(ended.code, 0, ended.stderr + ended.stdout);
-  return ended;
-}

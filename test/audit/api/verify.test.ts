@@ -39,6 +39,26 @@ describe("the chain of an organisation over the API", () => {
     assert.match(result.stdout, /\nhead: \d+:[A-Za-z0-9_-]{43}\n$/);
   });
 
+  test("is verified by the name of the organisation, and remembered by its uid", async () => {
+    const { child, owner, root } = world;
+    const token = owner.token;
+    const { name = "" } = JSON.parse(
+      (await runCommand(["iam", "groups", "get", root, "-o", "json", "--api", world.url], { ARBOR_TOKEN: token }))
+        .stdout,
+    ) as { name?: string };
+    const file = join(tempDir(), "state.json");
+    for (const scope of [name, root, name]) {
+      const { code, stdout, stderr } = await arbor(token, "verify", "--scope", scope, "--state", file);
+      assert.equal(code, 0, stderr);
+      assert.ok(stdout.startsWith(`${root}: `), stdout);
+    }
+    const other = JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), organization: child });
+    writeFileSync(file, other);
+    const { code, stderr } = await arbor(token, "verify", "--scope", name, "--state", file);
+    assert.equal(code, 2);
+    assert.match(stderr, new RegExp(`is of the organisation ${child}`));
+  });
+
   test("needs both rights at the organisation, and the answer names them", async () => {
     const { root, child, foreign } = world;
     const both = ["role_bindings.list", "role_bindings.create"];

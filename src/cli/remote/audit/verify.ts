@@ -33,14 +33,23 @@ interface RememberedState extends Link {
  * @throws Error when the log is not what was sealed, or not the one that was there before
  */
 export async function verifyLogOverApi(flags: VerifyFlags): Promise<void> {
-  const { scope, state: file, expectHead, api, tokenFile } = flags;
+  const { state: file, expectHead, api, tokenFile } = flags;
   if (file !== undefined && expectHead !== undefined) throw invalidFlag("--expect-head", "goes without --state");
   const jwks = flags.jwks === undefined ? undefined : await readJwks(flags.jwks);
-  const head = expectHead === undefined ? file && (await readState(file, scope)) : parseHead(expectHead);
+  const remembered = file === undefined ? undefined : await readState(file);
+  const head = expectHead === undefined ? remembered : parseHead(expectHead);
   await withSession({ output: "table", ...(api && { api }), ...(tokenFile && { tokenFile }) }, async (session) => {
+    // Rows have the uid of their organisation.
+    const scope = await session.names.find(["group"], flags.scope);
+    if (remembered !== undefined && remembered.organization !== scope) {
+      throw invalidFlag("--state", `${file} is of the organisation ${remembered.organization}`);
+    }
     // The service says first which rows are not sealed, and then sends the entries, however long that takes.
     const beganMs = Date.now();
-    const report = await verifyRemoteLog(session.call, scope, { jwks, head: head || undefined });
+    const report = await verifyRemoteLog(session.call, scope, {
+      jwks,
+      head: head && { seq: head.seq, hash: head.hash },
+    });
     await session.output.write(`${scope}: ${formatReport(report)}\n`);
     const warning = findWarning(report, beganMs);
     if (warning !== undefined) process.stderr.write(`arbor: warning: ${scope}: ${warning}\n`);
@@ -54,8 +63,8 @@ export async function verifyLogOverApi(flags: VerifyFlags): Promise<void> {
     if (head === undefined) {
       process.stderr.write(`arbor: ${file} is new: that the end was cut off before now cannot be found\n`);
     }
-    const remembered: RememberedState = { organization: scope, ...report.head };
-    await replaceFile(file, `${JSON.stringify(remembered)}\n`, 0o600);
+    const state: RememberedState = { organization: scope, ...report.head };
+    await replaceFile(file, `${JSON.stringify(state)}\n`, 0o600);
   });
 }
 
@@ -74,15 +83,19 @@ function parseHead(text: string): Link {
   throw invalidFlag("--expect-head", "must be what `arbor audit verify --scope` printed as head");
 }
 
-async function readState(file: string, scope: string): Promise<Link | undefined> {
+async function readState(file: string): Promise<RememberedState | undefined> {
   const text = await findFlagFile("--state", file);
   if (text === undefined) return undefined;
   const { organization, seq, hash } = parseObject("--state", file, text);
-  if (typeof seq !== "number" || typeof hash !== "string" || !HEAD.test(`${seq}:${hash}`)) {
+  if (
+    typeof organization !== "string" ||
+    typeof seq !== "number" ||
+    typeof hash !== "string" ||
+    !HEAD.test(`${seq}:${hash}`)
+  ) {
     throw invalidFlag("--state", `${file} is not a file that this command wrote`);
   }
-  if (organization !== scope) throw invalidFlag("--state", `${file} is of the organisation ${organization}`);
-  return { seq, hash };
+  return { organization, seq, hash };
 }
 
 async function readJwks(file: string): Promise<JsonObject> {
