@@ -122,13 +122,14 @@ function describeRoles() {
 
 ${NOTE}
 
-Find the role that allows a method, or what a role allows. These roles are in every installation and cannot be changed;
-\`arbor iam roles list\` prints them, and \`arbor iam roles create\` makes further ones. [Concepts](concepts.md#roles) says what
-roles are for.
+Find the role that allows a method, or what a role allows. \`viewer\` is the read only role, \`editor\` also changes repos, and
+\`owner\` is the administrator of a group: it may do everything there, and grant roles to others. Every installation has these
+roles, and nobody can change them. \`arbor iam roles list\` prints them, and \`arbor iam roles create\` creates more.
+[Concepts](concepts.md#roles) explains roles.
 
 ## By capability
 
-Each method of version 2 needs all the capabilities that stand beside it, in the group of the request or in one above.
+Each method of version 2 requires all the capabilities in its rows, in the group of the request or in a group above it.
 
 | Capability | Methods | Roles that have it |
 |---|---|---|

@@ -36,8 +36,8 @@ it("every method has a request, and a response unless it is empty", () => {
   assert.ok(methods.length >= 7);
   for (const part of methods) {
     assert.match(part, /<pre[^>]*><code[^>]*>(?:<[^>]*>)*curl/);
-    assert.equal(/The response:/.test(part), !part.includes("DeleteGroup"), part.slice(0, 40));
+    assert.equal(/The response:/.test(part), !/^<h2 [^>]*>DeleteGroup/.test(part), part.slice(0, 40));
   }
-  assert.match(page, /arbor iam groups create/);
+  assert.match(page.replace(/<[^>]*>/g, ""), /arbor iam groups create/);
   assert.match(page, /In version 1: <a href="#create">Create<\/a>/);
 });

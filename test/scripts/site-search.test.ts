@@ -48,7 +48,7 @@ const pages = new Set(
     .map((name) => name.replaceAll("\\", "/").slice(0, -".html".length)),
 );
 
-/** What newcomers ask, and the pages of which one must be among the first three: those that the site has. */
+/** What newcomers ask, and the pages of which one must be among the first three. */
 const questions: readonly (readonly [question: string, ...pages: readonly string[]])[] = [
   ["add a person to a team", "how-to/add-a-person", "scim"],
   ["why can't a person push", "how-to/why-denied", "access"],
@@ -68,16 +68,28 @@ const questions: readonly (readonly [question: string, ...pages: readonly string
   ["sync users from Okta", "scim", "how-to/login-okta"],
   ["which alerts should I set up", "production"],
   ["move to postgres", "copy", "how-to/postgresql"],
+  ["someone left the company", "offboarding", "how-to/remove-a-person"],
+  ["rotate the signing key", "how-to/rotate-keys", "operations"],
+  ["429 too many requests", "errors", "observability", "how-to/quotas"],
+  ["connect okta", "how-to/login-okta", "scim"],
+  ["docker pull fails with denied", "registry", "how-to/who-can-read", "first-hour"],
+  ["helm chart", "kubernetes"],
+  ["pgbouncer", "operations", "how-to/postgresql", "settings"],
+  ["make someone an admin", "how-to/add-a-person", "roles", "concepts", "first-hour"],
+  ["I lost my owner login", "first-hour", "operations"],
+  ["read only role", "roles", "how-to/add-a-person", "concepts"],
+  ["verify the signature of a webhook", "events", "examples/receivers", "client"],
+  ["terraform import", "how-to/terraform", "apply"],
 ];
 
 describe("a plain question finds its page among the first three", () => {
   for (const [question, ...expected] of questions) {
     test(question, () => {
-      const there = expected.filter((page) => pages.has(page));
+      for (const page of expected) assert.ok(pages.has(page), page);
       const found = firstPages(question);
       assert.ok(
-        there.some((page) => found.includes(page)),
-        `${there}, not among ${found}`,
+        expected.some((page) => found.includes(page)),
+        `${expected}, not among ${found}`,
       );
     });
   }
@@ -105,7 +117,7 @@ test("what has all the words comes first, and then what has the most of them", (
   assert.equal(results[0]?.isWhole, true, "a word that no page has counts for nothing");
   const partial = search.find("glossary backup restore");
   assert.equal(partial.results[0]?.isWhole, false);
-  assert.equal(pageOf(partial.results[0] as Result), "backup");
+  assert.match(pageOf(partial.results[0] as Result), /backup/);
 });
 
 test("a word that is misspelt is read as the nearest, and says so", () => {
