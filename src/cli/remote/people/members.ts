@@ -87,12 +87,15 @@ export async function listMembers({ group: named, ...flags }: MembersFlags): Pro
 
 async function readMembers(call: MethodCall, group: string): Promise<ReadonlyMap<string, Member>> {
   const members = new Map<string, Member>();
-  // A role that is bound in a group is effective in all groups below it.
+  // A role that is bound in a group is effective in all groups below it. A binding that a person has not accepted does not name
+  // the person, and another of the same person does.
   for (const at of lineageOf(group)) {
     for await (const { identity, role, group: bound } of listBindings(call, at)) {
-      const { uid } = (identity ?? {}) as JsonObject;
-      const member = members.get(text(uid)) ?? createMember(text(uid), (identity ?? {}) as JsonObject, rootOf(group));
-      members.set(member.uid, member);
+      const shown = (identity ?? {}) as JsonObject;
+      const uid = text(shown.uid);
+      const known = members.get(uid);
+      const member = known?.name ? known : { ...createMember(uid, shown, rootOf(group)), roles: known?.roles ?? [] };
+      members.set(uid, member);
       const { uid: roleUid, name: roleName } = (role ?? {}) as JsonObject;
       const { name: groupName } = (bound ?? {}) as JsonObject;
       const names = { uid: text(roleUid), name: text(roleName), groupUid: at, groupName: text(groupName) };

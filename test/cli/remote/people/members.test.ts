@@ -1,7 +1,9 @@
 // `arbor members list`: who holds roles in a group, and where from; and when an identity that never was seen was last seen.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { builtinRoleUid } from "../../../../src/kernel/ids.js";
 import { identityKind } from "../../../../src/store/iam/identities.js";
+import { roleBindingKind } from "../../../../src/store/iam/role-bindings.js";
 import { type CliWorld, startCliWorld } from "../iam/cli-world.js";
 
 interface Member {
@@ -66,6 +68,22 @@ describe("arbor members list", () => {
     const columns = await world.arbor({}, "members", "list", "--group", team, "--columns", "name,LAST SEEN");
     assert.match(columns.stdout, /^NAME +LAST SEEN\n/);
     assert.match(columns.stdout, /^idle +-$/m);
+  });
+
+  it("names a person of whom one binding is accepted and another is not, whichever comes first", async () => {
+    for (const [pendingIn, acceptedIn] of [
+      [team, world.root],
+      [world.root, team],
+    ] as const) {
+      const { uid } = await world.service.identity({ name: "Grace" });
+      await world.service.bind(uid, "viewer", pendingIn);
+      const accepted = await world.service.bind(uid, "editor", acceptedIn);
+      const { store } = world.service.app.installation;
+      const binding = { identityUid: uid, roleUid: builtinRoleUid("editor"), accepted: true, pending: false };
+      await store.write((tx) => tx.table(roleBindingKind).update(accepted, binding, Date.now()));
+      const member = (await list(team)).find((one) => one.uid === uid);
+      assert.deepEqual([member?.name, member?.roles.length], ["Grace", 2]);
+    }
   });
 
   it("shows people when they themselves were last seen, and nobody else", async () => {
