@@ -27,7 +27,7 @@ export async function describeOperations(services, comments) {
   const methods = services.flatMap((service) => service.methods);
   const routes = methods
     .filter(({ methodKind }) => /^(?:unary|server_streaming)$/.test(methodKind))
-    .flatMap(buildRoutes);
+    .flatMap((method) => buildRoutes(method, comments));
   const document = runSync(buildOpenApiDocument(routes, comments, INFO));
   const commands = await readCommands();
   const operations = new Map();
@@ -37,9 +37,13 @@ export async function describeOperations(services, comments) {
   for (const { path, verb, operation } of all) {
     const [service] = operation.tags;
     const name = `${service}.${nameMethod(operation.operationId)}`;
-    // The first route of a method; others are further spellings.
-    if (operations.has(name)) continue;
+    // A further route of a method ends before a variable.
+    if (operations.has(name)) {
+      operations.get(name).others.push({ route: `${verb} ${path}`, summary: operation.summary });
+      continue;
+    }
     operations.set(name, {
+      others: [],
       address: `api#/${encodeURIComponent(formatTag(service))}/${operation.operationId}`,
       curl: formatCurl(path, verb, operation),
       command: formatCommand(commands.get(name.replace(/\.(?=\w+$)/, "/"))),
@@ -49,8 +53,13 @@ export async function describeOperations(services, comments) {
   return operations;
 }
 
-function buildRoutes(desc) {
-  return buildBindings(declareMethod(desc, readAuthRule(desc, !hasOption(desc, iam))));
+function buildRoutes(desc, comments) {
+  const entry = declareMethod(desc, readAuthRule(desc, !hasOption(desc, iam)));
+  const [binding] = buildBindings(entry);
+  const { field } = binding?.template.star2 >= 0 ? binding.variables.at(-1) : {};
+  const allowEmptyPath =
+    field !== undefined && /\bEmpty: creates /.test(comments(`${field.parent.typeName}.${field.name}`));
+  return buildBindings({ ...entry, allowEmptyPath });
 }
 
 async function readCommands() {

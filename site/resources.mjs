@@ -71,16 +71,22 @@ function sortByVersion(services) {
   return [...services].sort((one, other) => rank(one) - rank(other));
 }
 
+const EXAMPLES =
+  "In the examples `$ARBOR_API` is the address of the service, and `$TOKEN` an API token, such as `arbor auth token` prints. " +
+  "The filters of a list are parameters of the query, with a dot before an inner field: `?uidp.children_of=UID&page_size=10`.";
+
 function describeResource({ name, all }, context) {
   const { comments } = context;
   const beta = all.find(({ typeName }) => nameService(typeName).version === "v2beta1");
   const [first, ...others] = all.filter((service) => service !== beta || all.length === 1);
   const more =
-    beta === undefined || beta === first ? "" : `\n\nAlso served as \`${beta.typeName}\`, below \`v2beta1\` in paths.`;
+    beta === undefined || beta === first
+      ? ""
+      : `Also served as \`${beta.typeName}\`, with \`v2beta1\` in place of \`v2\` in paths.\n\n`;
   const parts = [
     `# ${name}`,
     escapeText(comments(first.typeName)),
-    `Over gRPC: \`${first.typeName}\`.${more}`,
+    `${more}${EXAMPLES}`,
     ...first.methods.map((method) => describeMethod(method, others, context, "##")),
     ...describeMessages(first, comments),
     ...others.map((service) => fold(service, context)),
@@ -100,22 +106,24 @@ ${[escapeText(comments(service.typeName)), ...methods].filter((part) => part !==
 </details>`;
 }
 
-/** @param others the other services on the page, which may have the same method in another version */
-function describeMethod(method, others, context, level) {
+/** @param versions the other services on the page, which may have the same method in another version */
+function describeMethod(method, versions, context, level) {
   const { comments, operations } = context;
   const full = `${method.parent.typeName}.${method.name}`;
   const routes = listRoutes(method).map(([verb, path]) => `\`${verb} ${path}\``);
   const operation = operations.get(full);
+  const others = operation?.others.map(({ route, summary }) => `\`${route}\`: ${summary}`) ?? [];
   const response = method.output.typeName === "google.protobuf.Empty" ? "" : `Returns ${nameType(method.output)}.`;
   // A link of Markdown leads to a file of docs/, which the page of the API is not.
   const tryIt = operation && `<a href="../${operation.address}">Try it</a>.`;
-  const sentences = [describeRights(method), response, tryIt ?? "", describeFormer(method, others, context)];
+  const sentences = [describeRights(method), response, tryIt ?? "", describeFormer(method, versions, context)];
   return [
     `${level} ${method.name}`,
-    routes.join("  \n"),
+    [...routes, ...others, `gRPC \`${method.parent.typeName}/${method.name}\``].join("  \n"),
     escapeText(comments(full)),
     sentences.filter((sentence) => sentence !== "").join(" "),
     method.input.fields.length === 0 ? "" : describeFields(method.input, comments),
+    operation ? describeBody(method) : "",
     operation ? describeExamples(operation) : "",
   ]
     .filter((part) => part !== "")
@@ -123,9 +131,9 @@ function describeMethod(method, others, context, level) {
 }
 
 // The same method in version 1, which is folded below.
-function describeFormer(method, others, { successors }) {
+function describeFormer(method, versions, { successors }) {
   const name = `${method.parent.name}.${method.name}`;
-  const former = others
+  const former = versions
     .flatMap((service) => service.methods)
     .filter((one) => successors.get(`${one.parent.name}.${one.name}`) === name);
   return former.map((one) => `In version 1: [${one.name}](#${one.name.toLowerCase()}).`).join(" ");
@@ -143,6 +151,13 @@ function listRoutes(method) {
   return [rule, ...rule.additionalBindings].map(({ pattern }) =>
     pattern.case === "custom" ? [pattern.value.kind, pattern.value.path] : [pattern.case.toUpperCase(), pattern.value],
   );
+}
+
+// Which field is the body decides how a request over REST is nested.
+function describeBody(method) {
+  const { body } = hasOption(method, http) ? getOption(method, http) : { body: "" };
+  if (body === "" || body === "*") return "";
+  return `Over REST the body is the value of \`${body}\` itself; the other fields are in the path or in the query.`;
 }
 
 function describeRights(method) {

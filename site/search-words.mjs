@@ -12,8 +12,8 @@ export const stopWords =
 
 /** Words that say little. They count for less, and a page need not have them. */
 export const weakWords =
-  `able best get give happen happens how instead make makes making need needs new only own put set thing use using want
-  what when where which who whom whose why work works`.split(/\s+/);
+  `able best get give happen happens how instead list make makes making need needs new only own put server service set show
+  thing use using want what when where which who whom whose why work works`.split(/\s+/);
 
 /** Words that people use for the same thing. A page with another word of a line is found as well, after those with the word itself. */
 export const synonyms = `
@@ -54,6 +54,7 @@ export const synonyms = `
   upgrade update migrate version
   install deploy setup
   start begin
+  setting option configuration parameter
   proxy nginx haproxy caddy ingress
   tls https ssl certificate
   postgresql postgres pg database
@@ -98,6 +99,12 @@ export const phrases = {
   "what changed": "audit changed",
   "what happened": "audit events",
   "not allowed": "denied",
+  "permission denied": "denied access explain",
+  "access denied": "denied access explain",
+  "who may": "access allowed",
+  "read only": "viewer role read",
+  "reverse proxy": "proxy nginx",
+  "load balancer": "proxy",
   "sign in": "login",
   "signing in": "login",
   "sign on": "login",
@@ -109,6 +116,9 @@ export const phrases = {
   "get started": "first hour start",
   "getting started": "first hour start",
   "quick start": "first hour start",
+  "first time": "first hour start",
+  "start a service": "first hour start",
+  "start the service": "first hour start",
   "no longer": "without",
   "go away": "leave remove",
   "left the company": "offboarding leaves",

@@ -35,7 +35,7 @@ export const dataSettings = {
     since: "0.6.0",
   }),
   databasePooler: oneOf(["none", "transaction"], {
-    help: "transaction: the database URL leads to a pooler in transaction mode, such as PgBouncer",
+    help: "transaction if the database URL leads to a pooler in transaction mode, such as PgBouncer",
     default: "none",
     see: "operations.md#poolers",
     since: "1.4.0",

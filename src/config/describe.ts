@@ -47,15 +47,17 @@ A flag overrides an environment variable. A variable overrides the JSON file tha
 file overrides the default. An empty value counts as absent.
 
 - \`arbor config print\` prints every setting with its value and where it comes from, secrets as \`***\`; \`-o json\` for
-  programs. Of URLs and audiences it prints those that follow from the other settings. \`arbor config check\` prints everything
-  that is wrong with the settings and the files they name. Both take the flags, the environment and the file of
-  \`arbor serve\`.
+  programs. For URLs and audiences that you did not set, it prints the values that follow from other settings.
+  \`arbor config check\` prints everything that is wrong with the settings and the files they name. Both take the flags, the
+  environment and the file of \`arbor serve\`.
+- To change a setting, set it where the server gets it (flag, variable or file), run \`arbor config check\`, and restart the server. The
+  line \`started\` of its log has the settings that differ from their defaults.
 - Switches need no value as a flag. In the environment and in the file they are \`true\` or \`false\`.
 - Durations are a number of \`s\`, \`m\`, \`h\` or \`d\`; sizes a number of \`KiB\`, \`MiB\` or \`GiB\`.
 - The file is strict JSON without comments. [settings.schema.json](settings.schema.json) is its JSON schema, which
   \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is. The schema knows names, types, words and
   the limits of numbers; \`arbor config check\` checks everything.
-- The start fails if the name of an environment variable begins with \`ARBOR_\` and is not a setting, and if the file has an
+- The server does not start if an environment variable begins with \`ARBOR_\` but is not a setting, or if the file has an
   unknown key. Exceptions are \`ARBOR_CONFIG\` and the variables of the commands for clients ([cli.md](cli.md)). Variables
   that Kubernetes sets for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`,
   are logged and ignored.
@@ -67,6 +69,9 @@ file overrides the default. An empty value counts as absent.
 export function formatPage(groups: Readonly<Record<string, SettingTable>> = settingGroups): string {
   const sections = Object.entries(groups).flatMap(([group, table]) => [
     `## ${group}\n`,
+    `${Object.keys(table)
+      .map((name) => `[\`${flagOf(name)}\`](#${flagOf(name)})`)
+      .join(", ")}\n`,
     ...Object.entries(table).map(([name, setting]) => formatSetting(name, setting)),
   ]);
   return [INTRODUCTION, ...sections].join("\n");
@@ -77,19 +82,18 @@ function formatSetting(name: string, setting: Setting<unknown>): string {
   const { default: text, unset } = setting;
   const value = unset === undefined && text ? code(text) : escapeProse(unset ?? "none");
   const notes = [
-    `${help[0]?.toUpperCase()}${escapeProse(help.slice(1))}.`,
+    `${help[0]?.toUpperCase()}${markFlags(escapeProse(help.slice(1)))}.`,
     ...(secret ? ["It is a secret."] : []),
-    ...(contentOf === undefined ? [] : [`Set it in place of ${code(flagOf(contentOf))}.`]),
+    ...(contentOf === undefined ? [] : [`Set it instead of ${code(flagOf(contentOf))}.`]),
     ...(formerName === undefined ? [] : [`Its former name ${code(flagOf(formerName))} is still accepted.`]),
     ...(see === undefined ? [] : [`See [${see.replace(/#.*$/, "")}](${see}).`]),
   ];
   const flags = describeFlags(name, { [name]: setting }).map(({ flags }) => code(flags));
   return `### ${flagOf(name)}
 
-Default: ${value}
-
 ${notes.join(" ")}
 
+- Default: ${value}
 - Flag: ${flags.join(", ")}
 - Variable: ${code(variableOf(name))}
 - File key: ${code(name)}
@@ -108,6 +112,10 @@ function escapeProse(text: string): string {
   return sections
     .map((section, i) => (i % 2 === 1 ? section : section.replaceAll("<", "&lt;").replaceAll("*", "\\*")))
     .join("`");
+}
+
+function markFlags(text: string): string {
+  return text.replace(/(?<![`\w-])--[a-z][a-z-]*/g, code);
 }
 
 /** Builds the JSON schema of the file of settings. */

@@ -192,7 +192,7 @@ const groups = {
       since: "0.1.0",
     }),
     jwksMaxAge: duration({
-      help: "how long others may cache the public keys; a new key is published that long before it signs. At most half of --key-rotation",
+      help: "how long other services may cache the public keys of API tokens; a new key signs only after it has been published for this long. At most half of --key-rotation",
       min: "10s",
       max: "7d",
       default: "5m",
@@ -246,7 +246,7 @@ const groups = {
         default: Object.entries(defaultLimits)
           .map(([name, limit]) => `${name}=${limit}`)
           .join(","),
-        unset: "those of operations.md",
+        unset: "the limits in operations.md",
         see: "operations.md#quotas",
         since: "0.2.0",
       },
@@ -274,7 +274,7 @@ const groups = {
     }),
     responseBuffer: size({
       formerName: "answerBuffer",
-      help: "memory for responses, with the same shares; a single list without pages may take 100 MB",
+      help: "memory for responses; one caller may use a quarter, all callers without a token together 16 MiB, and a single list without pages 100 MB",
       min: "128MiB",
       max: "64GiB",
       default: "256MiB",
@@ -290,7 +290,7 @@ const groups = {
       since: "0.6.0",
     }),
     maxWait: duration({
-      help: "how long a call may wait before it begins, also for the database; then it fails with UNAVAILABLE",
+      help: "how long a call may queue before it begins, including the time it waits for the database; after that it fails with UNAVAILABLE",
       min: "1s",
       max: "10m",
       default: "5s",
@@ -306,7 +306,7 @@ const groups = {
       since: "1.1.0",
     }),
     workers: integerOrAuto({
-      help: "processes that serve calls; auto means one per processor and 400 MiB of memory, 8 at most",
+      help: "number of processes that serve calls; auto means the smallest of the number of processors, the memory divided by 400 MiB, and 8",
       placeholder: "number",
       min: 1,
       max: 64,

@@ -94,8 +94,8 @@ describe("the search", () => {
       await page.keyboard.press("ArrowDown");
       assert.equal(await page.evaluate("document.activeElement === document.querySelector(`.results a`)"), true);
       await page.keyboard.press("Enter");
-      await page.waitForURL(/\/docs\/backup\.html/);
-      await page.getByRole("heading", { level: 1, name: "Backups" }).waitFor();
+      await page.waitForURL(/\/docs\/how-to\/nightly-backup\.html/);
+      await page.getByRole("heading", { level: 1, name: "Back up every night, and restore" }).waitFor();
     });
   });
 

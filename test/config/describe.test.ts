@@ -58,8 +58,8 @@ describe("a setting that is planted in the table", () => {
       assert.equal(found.print, true);
       assert.equal(
         found.page,
-        "### --planted-thing\n\nDefault: `3h`\n\nHow long a planted thing lasts. See [operations.md](operations.md).\n\n" +
-          "- Flag: `--planted-thing <duration>`\n- Variable: `ARBOR_PLANTED_THING`\n- File key: `plantedThing`\n" +
+        "### --planted-thing\n\nHow long a planted thing lasts. See [operations.md](operations.md).\n\n" +
+          "- Default: `3h`\n- Flag: `--planted-thing <duration>`\n- Variable: `ARBOR_PLANTED_THING`\n- File key: `plantedThing`\n" +
           "- Accepted: 2m to 9d\n- Since: 9.8.7\n\n",
       );
       assert.deepEqual(found.schema, { description: `${help}; since 9.8.7`, type: "string", default: "3h" });

@@ -80,6 +80,13 @@ const questions: readonly (readonly [question: string, ...pages: readonly string
   ["read only role", "roles", "how-to/add-a-person", "concepts"],
   ["verify the signature of a webhook", "events", "examples/receivers", "client"],
   ["terraform import", "how-to/terraform", "apply"],
+  ["start a service and create an organisation", "first-hour"],
+  ["list of all server settings", "settings"],
+  ["configuration options", "settings"],
+  ["reverse proxy", "how-to/nginx", "production"],
+  ["read only user", "roles", "how-to/add-a-person", "how-to/who-can-read"],
+  ["permission denied for my CI workload", "how-to/why-denied", "access", "workloads"],
+  ["who may push images in a group", "how-to/why-denied", "how-to/who-can-read", "access"],
 ];
 
 describe("a plain question finds its page among the first three", () => {
