@@ -21,6 +21,8 @@ const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/;
 const MAX_SECRET = 1024;
+/** Those of Entra ID for several tenants, whose tokens have the issuer of their tenant. */
+const SHARED_ISSUER = /^https:\/\/login\.microsoftonline\.com\/(?:common|organizations|consumers)\//;
 
 /**
  * Reads the list of login providers.
@@ -97,6 +99,11 @@ function parseProvider(entry: unknown, location: string, problems: string[]): Lo
       given.clientSecretFile === undefined ? undefined : readSecret(given.clientSecretFile, location, problems),
     scopes: parseScopes(given.scopes, location, problems),
   };
+  if (SHARED_ISSUER.test(provider.issuer)) {
+    problems.push(
+      `${location}: issuer must name one tenant, as the tokens do: https://login.microsoftonline.com/TENANT-ID/v2.0`,
+    );
+  }
   return problems.length === before ? provider : undefined;
 }
 

@@ -137,6 +137,10 @@ describe("arbor audit", () => {
       traceId: "",
     });
     assert.equal((await audit("list", "--root", "")).stdout.split("\n").length, 3, "what belongs to no organisation");
+    for (const flag of ["--subject", "--actor"]) {
+      const { code, stderr } = await audit("list", flag, "");
+      assert.deepEqual([code, stderr.includes(`${flag}: must not be empty`)], [2, true], flag);
+    }
   });
 
   test("an old unsealed tail is a warning", async () => {

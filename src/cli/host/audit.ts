@@ -109,6 +109,10 @@ async function resolveFlags<Flags extends Pick<RowFlags, "org" | "subject" | "ac
   flags: Flags,
 ): Promise<Flags> {
   const { org, subject, actor } = flags;
+  // An unset variable of a shell must not select other rows. An empty organisation selects those of the installation.
+  for (const [name, value] of Object.entries({ subject, actor })) {
+    if (value === "") throw invalidFlag(`--${name}`, "must not be empty");
+  }
   return store.read(async (tx) => ({
     ...flags,
     ...(org !== undefined && { org: await resolveName(tx, "group", org, "org") }),

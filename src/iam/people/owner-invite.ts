@@ -4,6 +4,7 @@
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { type GroupInviteRow, groupInviteKind } from "../../store/iam/group-invites.js";
+import { groupKind } from "../../store/iam/groups.js";
 import type { Tx } from "../../store/transaction.js";
 import { createInviteCode, isEmail } from "../group-invites/group-invite.js";
 import { type Invitee, isSameAddress, lowerCaseAscii, mayAccept } from "./accept-invite.js";
@@ -41,7 +42,9 @@ export async function inviteOwner(
   const hash = keyOf(email);
   const other = await findAwaited(tx, email, nowMs);
   if (other !== undefined) {
-    const rule = `${email} is awaited as the owner of ${other.invite.groupUid}: sign in first`;
+    const { groupUid } = other.invite;
+    const name = (await tx.table(groupKind).find(groupUid))?.name ?? "";
+    const rule = `${email} is awaited as the owner of ${name} (${groupUid}): sign in first`;
     throw failedPrecondition("OWNER_AWAITED", rule);
   }
   const { code: _code, ...key } = createInviteCode(group);

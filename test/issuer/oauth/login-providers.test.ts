@@ -49,6 +49,11 @@ const broken: readonly (readonly [string, unknown, RegExp])[] = [
   ["an issuer that is no URL", [{ ...right, issuer: "google" }], /provider 1: issuer must be/],
   ["an issuer with a query", [{ ...right, issuer: "https://a.example/?x" }], /provider 1: issuer must be/],
   ["an issuer in another spelling", [{ ...right, issuer: "https://A.example" }], /provider 1: issuer must be/],
+  [
+    "an issuer of several tenants",
+    [{ ...right, issuer: "https://login.microsoftonline.com/common/v2.0" }],
+    /provider 1: issuer must name one tenant/,
+  ],
   ["an issuer with a user", [{ ...right, issuer: "https://u@a.example" }], /provider 1: issuer must be/],
   ["a client id that is a number", [{ ...right, clientId: 5 }], /provider 1: clientId must be/],
   ["scopes without openid", [{ ...right, scopes: ["email"] }], /provider 1: scopes must be/],

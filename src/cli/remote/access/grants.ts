@@ -17,7 +17,7 @@ export function createGrantColumns(capabilities: "named" | "counted"): readonly 
     { ...createColumn("EFFECT", "effect"), cell: formatEffect },
     { ...createColumn("ORIGIN", "origin"), cell: ({ origin }) => formatWords(OriginSchema, origin) },
     { title: "DIRECTORY", kind: "prose", cell: formatDirectory },
-    { title: "GRANTED BY", kind: "uid", cell: ({ roleBinding, mapping }) => text(roleBinding) || text(mapping) },
+    { title: "BINDING", kind: "uid", cell: ({ roleBinding, mapping }) => text(roleBinding) || text(mapping) },
   ];
 }
 

@@ -115,7 +115,7 @@ describe("arbor access explain", () => {
     assert.deepEqual([may.code, may.stderr], [0, ""]);
     const [answer, header, row, ...rest] = may.stdout.split("\n");
     assert.equal(answer, "yes");
-    assert.match(header ?? "", /^GROUP +ROLE +CAPABILITIES +EFFECT +ORIGIN +DIRECTORY +GRANTED BY$/);
+    assert.match(header ?? "", /^GROUP +ROLE +CAPABILITIES +EFFECT +ORIGIN +DIRECTORY +BINDING$/);
     const binding = `${world.team}/[0-9a-f]{16}`;
     assert.match(row ?? "", new RegExp(`^team +viewer +groups\\.list +counts +bound +- +${binding}$`));
     assert.deepEqual(rest, [""]);

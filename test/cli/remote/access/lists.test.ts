@@ -23,7 +23,7 @@ describe("arbor access list", () => {
     assert.deepEqual([own.code, own.stderr], [0, ""]);
     assert.match(
       own.stdout,
-      /^GROUP +ROLE +CAPABILITIES +EFFECT +ORIGIN +DIRECTORY +GRANTED BY\nacme\.example +owner +\d+ +/,
+      /^GROUP +ROLE +CAPABILITIES +EFFECT +ORIGIN +DIRECTORY +BINDING\nacme\.example +owner +\d+ +/,
     );
     assert.deepEqual(await world.arbor({}, "access", "list", "me"), own);
     const other = await world.arbor({}, "access", "list", "acme.example/team/ci");
