@@ -9,6 +9,7 @@ import { examples } from "../src/cli/examples.ts";
 import { createProgram } from "../src/cli/program.ts";
 import { COMMON } from "../src/cli/remote/flags.ts";
 import { FieldFlag } from "../src/cli/remote/iam/field-flags.ts";
+import { isRequired } from "../src/codec/fields.ts";
 import { flagOf, settings } from "../src/config/settings.ts";
 import { builtinRoles } from "../src/iam/roles/builtin-roles.ts";
 
@@ -22,6 +23,7 @@ function describeCommands(arbor) {
   const parts = listVisible(arbor).map((command) => [
     `## arbor ${command.name()}`,
     sentence(command.description()),
+    ...linkLeaves(command),
     ...leavesOf(command).map(describeCommand),
   ]);
   return `# Commands
@@ -36,6 +38,13 @@ Commands that call the API also take \`-o\`, \`--output FORMAT\`, \`--api URL\`,
 
 ${parts.flat().join("\n\n")}
 `;
+}
+
+/** Links to the commands of a group. */
+function linkLeaves(command) {
+  const paths = leavesOf(command).map(pathOf);
+  if (paths.length < 2) return [];
+  return [paths.map((path) => `[\`${path.split(" ").slice(2).join(" ")}\`](#${path.replaceAll(" ", "-")})`).join(", ")];
 }
 
 function leavesOf(command) {
@@ -63,13 +72,14 @@ function describeCommand(command) {
   });
   const rows = [
     ...help.visibleArguments(command).map((one) => [one.name(), help.argumentDescription(one)]),
-    ...own.map((option) => [option.flags, help.optionDescription(option)]),
+    ...own.map((option) => [option.flags, describeOption(option, help.optionDescription(option), command.name())]),
   ];
+  const needed = own.filter(({ mandatory }) => mandatory).map(({ flags }) => flags.replace(/^-\w, /, ""));
   const shown = examples[path.slice("arbor ".length)] ?? [];
   const list = rows.map(([flag, about]) => `- \`${flag}\`  \n  ${sentence(about)}`).join("\n");
   return [
     ...(isTop ? [] : [`### ${path}`, sentence(command.description())]),
-    `\`${[path, ...operands].join(" ")}\`${hasSettings ? ", with settings as flags." : ""}`,
+    `\`${[path, ...operands, ...needed].join(" ")}\`${hasSettings ? ", with settings as flags." : ""}`,
     ...(rows.length === 0 ? [] : [list]),
     ...(shown.length === 0
       ? []
@@ -77,6 +87,13 @@ function describeCommand(command) {
   ]
     .filter((part) => part !== "")
     .join("\n\n");
+}
+
+// A file that `--file` names can have the fields of a resource.
+function describeOption(option, about, verb) {
+  const isNeeded = verb === "create" && option instanceof FieldFlag && isRequired(option.field) && !option.mandatory;
+  if (!isNeeded || /\bRequired/.test(about)) return about;
+  return `${about}${/[.:]$/.test(about) ? "" : "."} Required, here or in the file of \`--file\`.`;
 }
 
 // Fields such as `issuer` have flags with the names of settings.
@@ -111,7 +128,7 @@ function describeRoles() {
   const used = [...methods.keys()].sort();
   const rows = used.map(
     (capability) =>
-      `| \`${capability}\` | ${methods.get(capability).join(", ")} | ${rolesWith(capability).join(", ")} |`,
+      `| \`${capability}\` | ${[...new Set(methods.get(capability))].join(", ")} | ${rolesWith(capability).join(", ")} |`,
   );
   const what = roles.map((role) => {
     const held = builtinRoles[role];
