@@ -96,8 +96,7 @@ test("below the prefix of a proxy, an operation opens from the page of its resou
     "/platform/docs/resources/role-bindings.html",
     async (page) => {
       const open = page.locator(`${OPERATION}.is-open`);
-      const method = page.locator("#listrolebindings ~ p", { hasText: "Try it" }).first();
-      await method.getByRole("link", { name: "Try it" }).click();
+      await page.locator('a[href$="v2_RoleBindingsService_ListRoleBindings"]', { hasText: "Try it" }).click();
       await open.getByText("/iam/v2/roleBindings").first().waitFor({ timeout: TIMEOUT_MS });
       // Without a token the console would speak of the error.
       await page.goto(`${origin}/platform/docs/resources/ping.html`);
