@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about identity providers.
-import { absent, invalid, precondition, type Rule, type Step } from "./rule.js";
+import { absent, type CallStep, invalid, precondition, type Rule, rejects, type Step } from "./rule.js";
 
 const createsProvider: Step = {
   call: "CreateIdentityProvider",
@@ -45,6 +45,34 @@ const mappingApis: readonly MappingApi[] = [
     deleteGroup: [`${version}.GroupsService.DeleteGroup`, "uid"] as const,
   })),
 ];
+
+const noRole = ["roleUid", "roleUid must be a built-in role or one of the group or above it"] as const;
+
+/** What is wrong with a mapping, and the rules that it breaks. */
+const wrongMappings: Readonly<
+  Record<string, readonly [mapping: object, ...violations: readonly (readonly [field: string, rule: string])[]]>
+> = {
+  nothing: [
+    { externalGroupId: "", roleUid: "", scope: "" },
+    ...["externalGroupId", "roleUid", "scope"].map((field) => [field, `${field} is required`] as const),
+  ],
+  "uids that are not uids": [
+    { roleUid: "r", scope: "s" },
+    ...["roleUid", "scope"].map((field) => [field, `${field} must be a uid, such as the service assigns`] as const),
+  ],
+  "a role that does not exist": [{ roleUid: "<freshRoot>/0123456789abcdef" }, noRole],
+};
+
+const mappingRejections = Object.entries(wrongMappings).map(([what, [mapping, ...violations]]): Rule => {
+  const externalGroupRoleMapping = { externalGroupId: "g", roleUid: "<viewerRole>", scope: "<freshRoot>", ...mapping };
+  const row = rejects(`a mapping of ${what} is rejected`, {
+    anchor: "group-mappings",
+    call: "CreateExternalGroupRoleMapping",
+    request: { parent: "<made>", externalGroupRoleMapping },
+    violations,
+  });
+  return { anchor: row.anchor, says: row.says, steps: [createsProvider, { ...(row as CallStep), as: "freshOwner" }] };
+});
 
 // At which groups a mapping grants its role, in one version.
 function rulesOfMappings({ service, create, deleteGroup: [deleteGroup, uidField] }: MappingApi): Rule[] {
@@ -379,6 +407,7 @@ export const identityProviders: readonly Rule[] = [
     ],
   },
   ...mappingApis.flatMap(rulesOfMappings),
+  ...mappingRejections,
   {
     anchor: "group-mappings",
     says: "a caller maps a role only at a group where it holds what the role grants",
