@@ -31,5 +31,9 @@ runNamed("campaign", {
   "fuzz-wire": { what: "random bytes over HTTP/1, HTTP/2 or in envelopes", ...script("fuzz-wire") },
   tokens: { what: "mutated tokens, all of which must be rejected", ...script("mutate-tokens") },
   decisions: { what: "random decisions of authorization beside a model", ...script("decisions") },
+  "behaviour-faults": {
+    what: "which faults of the service the tests of this checkout, and of another one, catch",
+    ...script("behaviour-faults"),
+  },
   access: { what: "questions about rights beside the guard of every method", ...script("access") },
 });

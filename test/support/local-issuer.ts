@@ -3,6 +3,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { GoodParts } from "../issuer/strangers/token-kit.js";
 
 /** A running issuer. */
 export interface LocalIssuer {
@@ -12,6 +13,8 @@ export interface LocalIssuer {
   readonly requests: { discovery: number; keys: number };
   /** A token with these claims; `iss`, `iat` and `exp` are there unless given. Undefined takes a claim away. */
   token(claims: Readonly<Record<string, unknown>>, options?: TokenOptions): string;
+  /** What {@link token} makes a token of. */
+  goodParts(claims: Readonly<Record<string, unknown>>): GoodParts;
   /** Replaces the signing key; the one before is not published any more. */
   rotate(): void;
   stop(): Promise<void>;
@@ -44,13 +47,21 @@ export async function startLocalIssuer(clock: () => number = Date.now): Promise<
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const goodParts: LocalIssuer["goodParts"] = (claims) => {
+    const nowS = Math.floor(clock() / 1000);
+    return {
+      header: { alg: "ES256", kid: key.jwk.kid, typ: "JWT" },
+      claims: { iss: issuer, iat: nowS, exp: nowS + 600, ...claims },
+      key: key.privateKey,
+    };
+  };
   return {
     issuer,
     requests,
+    goodParts,
     token(claims, options = {}) {
-      const nowS = Math.floor(clock() / 1000);
-      const header = { alg: "ES256", kid: key.jwk.kid, typ: "JWT", ...options.header };
-      return signToken(header, { iss: issuer, iat: nowS, exp: nowS + 600, ...claims }, options.key ?? key.privateKey);
+      const good = goodParts(claims);
+      return signToken({ ...good.header, ...options.header }, good.claims, options.key ?? good.key);
     },
     rotate() {
       key = newKey(++count);

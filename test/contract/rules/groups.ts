@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about groups and their deletion.
-import { absent, denial, notFound, precondition, type Rule, type Step } from "./rule.js";
+import { absent, denial, type Expectation, notFound, precondition, type Rule, type Step } from "./rule.js";
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 
@@ -8,6 +8,34 @@ const createNamed = (name: string): Step => ({
   request: { parent: "<fresh>", group: { name } },
   expect: { result: { name } },
 });
+
+const ownerRequired = precondition("OWNER_REQUIRED", "a root group must keep an owner");
+const deletesOwner = (expect: Expectation): Step => ({
+  ...{ call: "DeleteRoleBinding", as: "freshOwner", request: { uid: "<freshOwnerBinding>" }, expect },
+});
+const updatesOwner = (roleBinding: object, expect: Expectation): Step => ({
+  call: "UpdateRoleBinding",
+  as: "freshOwner",
+  request: { roleBinding: { uid: "<freshOwnerBinding>", ...roleBinding }, updateMask: Object.keys(roleBinding).join() },
+  expect,
+});
+const bindsOwner = (parent: string, identityUid: string): Step => ({
+  call: "CreateRoleBinding",
+  as: "freshOwner",
+  request: { parent, roleBinding: { identityUid, roleUid: "<ownerRole>" } },
+  expect: {},
+});
+const renames = {
+  as: "freshOwner",
+  expect: precondition("GROUP_VERIFIED", "cannot rename a verified group"),
+} as const;
+const readsVerified = {
+  call: "GetGroup",
+  as: "freshOwner",
+  request: { uid: "<freshVerified>" },
+  expect: {},
+  keep: { name: "name" },
+} as const;
 
 /** Groups. */
 const groupRules: readonly Rule[] = [
@@ -93,15 +121,94 @@ const groupRules: readonly Rule[] = [
     request: { parent: "<foreign>", group: { name: "core" } },
     expect: denial("groups.create at <foreign>"),
   },
+  ...["v1", "v2beta1", "v2"].map((version): Rule => {
+    const path = `/iam/${version}/groups/`;
+    const refused = {
+      code: "NOT_FOUND",
+      message: `Not found: path: no such path ${path}, did you mean ${path.slice(0, -1)}?`,
+    };
+    return {
+      anchor: "groups",
+      says: `the path of a root group's creation is for that alone, in ${version}`,
+      steps: [
+        ...["GET", "PATCH", "PUT", "DELETE"].map((method) => ({ http: `${method} ${path}`, expect: refused })),
+        ...["identities", "roles", "terms", "identityProviders"].map((kind) => ({
+          http: `POST /iam/${version}/${kind}/`,
+          body: { name: "a" },
+          expect: { code: "NOT_FOUND" },
+        })),
+        { http: `POST /iam/${version}/groups`, body: { name: "a" }, expect: { code: "UNIMPLEMENTED", status: 405 } },
+        { http: `OPTIONS ${path}`, expect: { status: 204, headers: { allow: "OPTIONS, POST" } } },
+      ],
+    };
+  }),
   {
     anchor: "groups",
-    says: "a root group keeps an owner",
-    steps: Object.entries({ DeleteRoleBinding: "uid", "iam.RoleBindings.Delete": "id" }).map(([call, field]) => ({
-      call,
-      as: "freshOwner",
-      request: { [field]: "<freshOwnerBinding>" },
-      expect: precondition("OWNER_REQUIRED", "a root group must keep an owner"),
-    })),
+    says: "that path says that the parent is empty, so nothing else may",
+    http: "POST /iam/v2beta1/groups/?parent=<org>",
+    body: { name: "a" },
+    expect: { code: "INVALID_ARGUMENT", message: /^Invalid argument: parent/ },
+  },
+  {
+    anchor: "groups",
+    says: "a root group keeps an owner, whose binding is neither deleted nor given away",
+    steps: [
+      ...Object.entries({ DeleteRoleBinding: "uid", "iam.RoleBindings.Delete": "id" }).map(([call, field]) => ({
+        call,
+        as: "freshOwner" as const,
+        request: { [field]: "<freshOwnerBinding>" },
+        expect: ownerRequired,
+      })),
+      updatesOwner({ roleUid: "<viewerRole>" }, ownerRequired),
+      updatesOwner({ identityUid: "<unknownPerson>" }, ownerRequired),
+    ],
+  },
+  {
+    anchor: "groups",
+    says: "an owner who never came, or of a group within, is not an owner of the root",
+    steps: [
+      bindsOwner("<freshRoot>", "<unknownPerson>"),
+      deletesOwner(ownerRequired),
+      {
+        call: "CreateGroup",
+        as: "freshOwner",
+        request: { parent: "<freshRoot>", group: { name: "child" } },
+        expect: {},
+        keep: { child: "uid" },
+      },
+      bindsOwner("<child>", "<freshPerson>"),
+      deletesOwner(ownerRequired),
+      bindsOwner("<freshRoot>", "<freshPerson>"),
+      deletesOwner({}),
+    ],
+  },
+  {
+    anchor: "groups",
+    says: "the last owner is not deleted",
+    steps: [
+      {
+        call: "DeleteIdentity",
+        as: "freshOwnerWorkload",
+        request: { uid: "<freshOwnerWorkload>" },
+        expect: ownerRequired,
+      },
+      {
+        call: "GetIdentity",
+        as: "freshOwnerWorkload",
+        request: { uid: "<freshOwnerWorkload>" },
+        expect: { result: { uid: "<freshOwnerWorkload>" } },
+      },
+    ],
+  },
+  {
+    anchor: "groups",
+    says: "who owns a root group after its founder deletes it",
+    steps: [
+      bindsOwner("<freshRoot>", "<freshPerson>"),
+      { call: "DeleteRoleBinding", as: "freshPerson", request: { uid: "<freshOwnerBinding>" }, expect: {} },
+      { call: "DeleteGroup", as: "freshPerson", request: { uid: "<freshRoot>" }, expect: { text: "" } },
+      { call: "ListGroups", as: "freshPerson", request: {}, expect: { result: { groups: [] } } },
+    ],
   },
   {
     anchor: "fixed-fields",
@@ -151,8 +258,43 @@ const groupRules: readonly Rule[] = [
   {
     anchor: "groups",
     says: "a verified group keeps its name",
-    shownBy: "test/contract/groups-rules.test.ts",
-    test: "leaves a verified root its name and its kind",
+    steps: [
+      { http: "PATCH /iam/v2beta1/groups/<freshVerified>", ...renames, body: { name: "other.example" } },
+      {
+        http: "PATCH /iam/v2beta1/groups/<freshVerified>?updateMask=name",
+        ...renames,
+        body: { name: "other.example" },
+      },
+      {
+        http: "PATCH /iam/v2beta1/groups/<freshVerified>?updateMask=*",
+        ...renames,
+        body: { name: "other.example", verified: false },
+      },
+    ],
+  },
+  {
+    anchor: "fixed-fields",
+    says: "an update of a verified group may name what it is, and nothing else",
+    steps: [
+      readsVerified,
+      ...[
+        ["", { verified: false, kind: "ORG_KIND_UNSPECIFIED" }, /verified is set by .*; kind: kind is set by /],
+        ["?updateMask=verified,kind", { verified: false }, /verified is set by .*; kind: kind is set by /],
+        ["?updateMask=*", { name: "<name>", verified: true, kind: "ORG_KIND_DEV" }, /: kind: kind is set by /],
+        ["", { name: "<name>", verified: true, kind: "ORG_KIND_CUSTOMER" }],
+        ["?updateMask=verified,kind", { verified: true, kind: "ORG_KIND_CUSTOMER" }],
+        ["?updateMask=*", { name: "<name>", description: "ours" }],
+      ].map(([query, body, message]) => ({
+        http: `PATCH /iam/v2beta1/groups/<freshVerified>${query}`,
+        as: "freshOwner" as const,
+        body: body as object,
+        expect: message === undefined ? {} : { code: "PERMISSION_DENIED", message: message as RegExp },
+      })),
+      {
+        ...readsVerified,
+        expect: { result: { name: "<name>", description: "ours", verified: true, kind: "ORG_KIND_CUSTOMER" } },
+      },
+    ],
   },
 ];
 

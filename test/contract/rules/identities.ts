@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about identities and roles.
-import { absent, denial, each, invalid, type Pattern, type Rule } from "./rule.js";
+import { absent, denial, each, invalid, type Pattern, type Rule, rejects } from "./rule.js";
 import type { CallerName } from "./world.js";
 
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
@@ -46,6 +46,116 @@ function assumes(says: string, match: object, as: CallerName, matches: boolean):
     ],
   };
 }
+
+const MATCH = { issuer: "https://issuer.example.com", subject: "s" };
+const AWS = { awsAccount: "123456789012", arn: "arn:aws:sts::123456789012:assumed-role/r/s", userId: "AROA:s" };
+const KEYS = { issuer: "https://keys.example", subject: "s", issuerKeys: "keys" };
+const RELATIONSHIP = "relationship must be one of claimMatch, staticKeys, awsIdentity, servicePrincipal";
+const length = (field: string) => `${field} must be 1 to 1024 characters`;
+const matching = (more: object) => ({ claimMatch: { ...MATCH, ...more } });
+
+/** What is wrong with an identity, its field and the rule. */
+const wrong: Readonly<Record<string, readonly [identity: object, field: string, rule: string]>> = {
+  "with nothing at all": [{ name: "" }, "name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"],
+  "with a name in capitals": [{ name: "N", claimMatch: MATCH }, "name", "name must match ^[a-z0-9 ._-]{1,}$"],
+  "without a relationship": [{}, "relationship", RELATIONSHIP],
+  "without an issuer": [{ claimMatch: { subject: "s" } }, "claimMatch", "claimMatch must have issuer or issuerPattern"],
+  "without a subject": [{ claimMatch: { issuer } }, "claimMatch", "claimMatch must have subject or subjectPattern"],
+  "with an empty subject": [matching({ subject: "" }), "claimMatch", length("claimMatch.subject")],
+  "with a subject of two lines": [
+    matching({ subject: "a\nb" }),
+    ...(["claimMatch", "claimMatch.subject must not contain control characters"] as const),
+  ],
+  "with a subject too long": [matching({ subject: "s".repeat(1025) }), "claimMatch", length("claimMatch.subject")],
+  "with an empty audience": [matching({ audience: "" }), "claimMatch", length("claimMatch.audience")],
+  "with an empty claim": [matching({ claims: { a: "" } }), "claimMatch", length("claimMatch.claims.a")],
+  "with a claim pattern that is not one": [
+    matching({ claimPatterns: { a: "(" } }),
+    ...(["claimMatch", "claimMatch.claimPatterns.a must be a regular expression in RE2 syntax"] as const),
+  ],
+  "with 33 claims": [
+    matching({ claims: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`c${i}`, "x"])) }),
+    ...(["claimMatch", "claimMatch.claims must be at most 32"] as const),
+  ],
+  "without keys": [
+    { staticKeys: { ...KEYS, issuerKeys: "" } },
+    ...(["staticKeys", "staticKeys.issuerKeys is required"] as const),
+  ],
+  "with two audiences of keys": [
+    { staticKeys: { ...KEYS, audiences: ["a", "b"] } },
+    ...(["staticKeys", "staticKeys.audiences must be at most one"] as const),
+  ],
+  "with an account of 11 digits": [
+    { awsIdentity: { ...AWS, awsAccount: "12345678901" } },
+    ...(["awsIdentity", "awsIdentity.awsAccount must be 12 digits"] as const),
+  ],
+  "without an ARN": [
+    { awsIdentity: { awsAccount: "123456789012", userId: "u" } },
+    ...(["awsIdentity", "awsIdentity must have arn or arnPattern"] as const),
+  ],
+  "without a user id": [
+    { awsIdentity: { awsAccount: "123456789012", arn: "a" } },
+    ...(["awsIdentity", "awsIdentity must have userId or userIdPattern"] as const),
+  ],
+  "with an unspecified component": [
+    { servicePrincipal: "SERVICE_PRINCIPAL_UNSPECIFIED" },
+    ...(["servicePrincipal", "servicePrincipal must name a service principal"] as const),
+  ],
+};
+
+const TO_OR_FROM = "relationship cannot change to or from staticKeys and servicePrincipal";
+
+// What an update names, and the field and the rule that it breaks; the identity stays as it was.
+function rejectsUpdate(
+  what: string,
+  identity: object,
+  updateMask: string | undefined,
+  [field, rule]: readonly [string, string],
+  from: object = { claimMatch: MATCH },
+): Rule {
+  const query = updateMask === undefined ? "" : `?updateMask=${updateMask}`;
+  const read = { call: "GetIdentity", request: { uid: "<made>" } };
+  return {
+    anchor: "identities",
+    says: `an update of an identity with ${what} is rejected, and changes nothing`,
+    steps: [
+      {
+        call: "CreateIdentity",
+        request: { parent: "<fresh>", identity: { name: "n", ...from } },
+        expect: {},
+        keep: { made: "uid", at: "updateTime" },
+      },
+      { http: `PATCH /iam/v2beta1/identities/<made>${query}`, body: identity, expect: invalid([field, rule]) },
+      { ...read, expect: { result: { name: "n", ...from, updateTime: "<at>" } } },
+    ],
+  };
+}
+
+const rejections: readonly Rule[] = [
+  ...Object.entries(wrong).map(([what, [identity, field, rule]]) =>
+    rejects(`an identity ${what} is rejected`, {
+      anchor: "identities",
+      call: "CreateIdentity",
+      request: { parent: "<fresh>", identity: { name: "n", ...identity } },
+      violations: [[field, rule]],
+    }),
+  ),
+  rejectsUpdate("a part of claims that is not one", {}, "claimMatch.nosuch", [
+    ...(["updateMask", "updateMask: claim_match.nosuch is not a field of an identity"] as const),
+  ]),
+  rejectsUpdate("everything but a name", { claimMatch: MATCH }, "*", [
+    ...(["name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"] as const),
+  ]),
+  rejectsUpdate("no claims", {}, "claimMatch", ["relationship", RELATIONSHIP]),
+  rejectsUpdate("keys instead of claims", { staticKeys: KEYS }, undefined, ["relationship", TO_OR_FROM]),
+  rejectsUpdate("a component instead of claims", { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" }, undefined, [
+    "relationship",
+    TO_OR_FROM,
+  ]),
+  rejectsUpdate("claims instead of keys", { claimMatch: MATCH }, undefined, ["relationship", TO_OR_FROM], {
+    staticKeys: KEYS,
+  }),
+];
 
 /** Identities and roles. */
 const whoAmI = {
@@ -164,7 +274,7 @@ export const identities: readonly Rule[] = [
     /^claim_?[mM]atch/,
   ),
   buildRejection("an issuer is a URL", { claimMatch: { issuer: "issuer", subject: "s" } }, /^claim_?[mM]atch/),
-  buildRejection("a claim match has a subject", { claimMatch: { issuer } }, /^claim_?[mM]atch/),
+  ...rejections,
   {
     anchor: "identities",
     says: "the form over REST: an empty description, a claimMatch of issuer and subject, and no other empty fields",
@@ -252,13 +362,25 @@ export const identities: readonly Rule[] = [
     request: { uid: "<role>" },
     expect: { result: { name: "one", capabilities: ["CAP_IAM_GROUPS_LIST"], createTime: /Z$/, updateTime: /Z$/ } },
   },
-  {
-    anchor: "roles",
-    says: "a role has at least one capability",
-    call: "CreateRole",
-    request: { parent: "<fresh>", role: { name: "r" } },
-    expect: invalid(["capabilities", /./]),
-  },
+  ...Object.entries<readonly [role: object, field: string, rule: string]>({
+    "no capability": [{ capabilities: [] }, "capabilities", "capabilities must name at least one capability"],
+    "no name": [{ name: "" }, "name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"],
+    "the capability unknown": [
+      { capabilities: ["UNKNOWN"] },
+      ...(["capabilities", "capabilities must name capabilities that exist"] as const),
+    ],
+    "a description of two lines": [
+      { description: "a\nb" },
+      ...(["description", "description must not contain control characters"] as const),
+    ],
+  }).map(([what, [role, field, rule]]) =>
+    rejects(`a role with ${what} is rejected`, {
+      anchor: "roles",
+      call: "CreateRole",
+      request: { parent: "<fresh>", role: { name: "r", capabilities: ["CAP_IAM_GROUPS_LIST"], ...role } },
+      violations: [[field, rule]],
+    }),
+  ),
   {
     anchor: "roles",
     says: "a custom role is bound in its group and in descendants",

@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about identity providers.
-import { absent, invalid, precondition, type Rule, type Step } from "./rule.js";
+import { absent, type CallStep, invalid, precondition, type Rule, rejects, type Step } from "./rule.js";
 
 const createsProvider: Step = {
   call: "CreateIdentityProvider",
@@ -45,6 +45,34 @@ const mappingApis: readonly MappingApi[] = [
     deleteGroup: [`${version}.GroupsService.DeleteGroup`, "uid"] as const,
   })),
 ];
+
+const noRole = ["roleUid", "roleUid must be a built-in role or one of the group or above it"] as const;
+
+/** What is wrong with a mapping, and the rules that it breaks. */
+const wrongMappings: Readonly<
+  Record<string, readonly [mapping: object, ...violations: readonly (readonly [field: string, rule: string])[]]>
+> = {
+  nothing: [
+    { externalGroupId: "", roleUid: "", scope: "" },
+    ...["externalGroupId", "roleUid", "scope"].map((field) => [field, `${field} is required`] as const),
+  ],
+  "uids that are not uids": [
+    { roleUid: "r", scope: "s" },
+    ...["roleUid", "scope"].map((field) => [field, `${field} must be a uid, such as the service assigns`] as const),
+  ],
+  "a role that does not exist": [{ roleUid: "<freshRoot>/0123456789abcdef" }, noRole],
+};
+
+const mappingRejections = Object.entries(wrongMappings).map(([what, [mapping, ...violations]]): Rule => {
+  const externalGroupRoleMapping = { externalGroupId: "g", roleUid: "<viewerRole>", scope: "<freshRoot>", ...mapping };
+  const row = rejects(`a mapping of ${what} is rejected`, {
+    anchor: "group-mappings",
+    call: "CreateExternalGroupRoleMapping",
+    request: { parent: "<made>", externalGroupRoleMapping },
+    violations,
+  });
+  return { anchor: row.anchor, says: row.says, steps: [createsProvider, { ...(row as CallStep), as: "freshOwner" }] };
+});
 
 // At which groups a mapping grants its role, in one version.
 function rulesOfMappings({ service, create, deleteGroup: [deleteGroup, uidField] }: MappingApi): Rule[] {
@@ -302,6 +330,41 @@ function rulesOfTokens([service, scope]: (typeof scimServices)[number]): Rule[] 
   ];
 }
 
+const OIDC = { issuer: "https://login.example", clientId: "id", clientSecret: "s" };
+const withOidc = (oidc: object) => ({ oidc: { ...OIDC, ...oidc } });
+const ISSUER = "oidc.issuer must be an https URL without user, query or fragment";
+
+/** What is wrong with a provider, and the rules that it breaks. */
+const wrongProviders: Readonly<
+  Record<string, readonly [provider: object, ...violations: readonly (readonly [field: string, rule: string])[]]>
+> = {
+  nothing: [
+    { name: "", defaultRole: "", oidc: null },
+    ["name", "name must match ^[a-z0-9 ._-]{1,}$: name is required"],
+    ["defaultRole", "defaultRole is required"],
+    ["oidc", "oidc is required"],
+  ],
+  "a role that is no uid": [
+    { defaultRole: "viewer" },
+    ["defaultRole", "defaultRole must be a uid, such as the service assigns"],
+  ],
+  "no client": [withOidc({ clientId: "" }), ["oidc", "oidc.clientId is required"]],
+  "neither secret nor PKCE": [
+    withOidc({ clientSecret: "" }),
+    ["oidc.clientSecret", "clientSecret is required unless pkceEnabled is set"],
+  ],
+  "a scope with a blank": [
+    withOidc({ additionalScopes: ["a b"] }),
+    ["oidc", "oidc.additionalScopes must be at most 32 scope names"],
+  ],
+  ...Object.fromEntries(
+    [
+      ...["http://login.example", "https://u:p@login.example", "https://:p@login.example", "https://login.example?x"],
+      ...["https://LOGIN.example", "x", ""],
+    ].map((issuer) => [`the issuer ${JSON.stringify(issuer)}`, [withOidc({ issuer }), ["oidc", ISSUER]]]),
+  ),
+};
+
 /** Identity providers. */
 export const identityProviders: readonly Rule[] = [
   { anchor: "identity-providers", says: "the secret of a provider is never returned", steps: [createsProvider] },
@@ -314,7 +377,7 @@ export const identityProviders: readonly Rule[] = [
       identityProvider: {
         name: "p",
         defaultRole: "<viewerRole>",
-        oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "s" },
+        oidc: OIDC,
       },
     },
     expect: { code: "INVALID_ARGUMENT" },
@@ -378,7 +441,34 @@ export const identityProviders: readonly Rule[] = [
       },
     ],
   },
+  ...Object.entries(wrongProviders).map(([what, [provider, ...violations]]) =>
+    rejects(`a provider of ${what} is rejected`, {
+      anchor: "identity-providers",
+      call: "CreateIdentityProvider",
+      request: {
+        parent: "<org>",
+        identityProvider: { name: "p", defaultRole: "<viewerRole>", oidc: OIDC, ...provider },
+      },
+      violations,
+    }),
+  ),
+  {
+    anchor: "identity-providers",
+    says: "a provider needs no secret with PKCE",
+    call: "CreateIdentityProvider",
+    as: "freshOwner",
+    request: {
+      parent: "<freshRoot>",
+      identityProvider: {
+        name: "p",
+        defaultRole: "<viewerRole>",
+        oidc: { issuer: "https://login.example", clientId: "id", pkceEnabled: true },
+      },
+    },
+    expect: { result: { oidc: { pkceEnabled: true } } },
+  },
   ...mappingApis.flatMap(rulesOfMappings),
+  ...mappingRejections,
   {
     anchor: "group-mappings",
     says: "a caller maps a role only at a group where it holds what the role grants",
@@ -413,7 +503,7 @@ export const identityProviders: readonly Rule[] = [
       parent: "<freshRoot>",
       identityProvider: {
         name: "p",
-        oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "s" },
+        oidc: OIDC,
       },
     },
     expect: invalid([/^default_?[rR]ole$/, /is required/]),

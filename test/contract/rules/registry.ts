@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about the registry and advisories.
-import { absent, alreadyExists, each, invalid, type Rule, type Step } from "./rule.js";
+import { absent, alreadyExists, each, type Rule, rejects, type Step } from "./rule.js";
 
 const createsCopy: Step = {
   call: "CreateRepo",
@@ -12,6 +12,8 @@ const createsCopy: Step = {
 const tagKinds = ["Referrers", "Dates", "Epochs", "VcsSnapshots"] as const;
 type TagKind = (typeof tagKinds)[number];
 const kindSets = Array.from({ length: 16 }, (_, bits) => tagKinds.filter((_, i) => (bits >> i) & 1));
+
+const tagName = "name must match ^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$";
 
 /** A tag of each set of kinds, in the order of names. No name ends as a date and as a package build. */
 const tagsOfKinds: readonly (readonly [name: string, kinds: readonly TagKind[]])[] = [
@@ -132,13 +134,32 @@ export const registry: readonly Rule[] = [
       { call: "GetRepo", request: { uid: "<freshRepo>" }, expect: { result: { uid: "<freshRepo>" } } },
     ],
   },
-  {
-    anchor: "tags",
-    says: "the name of a tag has letters, digits, dots, underscores and hyphens",
-    call: "CreateTag",
-    request: { parent: "<freshRepo>", tag: { name: "-v1", digest: "<digest>" } },
-    expect: invalid(["name", /./]),
-  },
+  ...Object.entries<readonly [tag: object, field: string, rule: string]>({
+    "no name": [{ name: "" }, "name", `${tagName}: name is required`],
+    ...Object.fromEntries(
+      [".a", "-v1", "a/b", "a".repeat(129)].map((name) => [
+        `the name ${name.slice(0, 9)}`,
+        [{ name }, "name", tagName],
+      ]),
+    ),
+    ...Object.fromEntries(
+      ["", "sha256:abc", `sha256:${"A".repeat(64)}`, `md5:${"a".repeat(32)}`].map((digest) => [
+        `the digest ${JSON.stringify(digest.slice(0, 12))}`,
+        [{ digest }, "digest", "digest must be a digest, such as sha256: and 64 hexadecimal digits"],
+      ]),
+    ),
+    "a label of two lines": [
+      { bundles: ["a\nb"] },
+      ...(["bundles", "bundles must each be one line without control characters"] as const),
+    ],
+  }).map(([what, [tag, field, rule]]) =>
+    rejects(`a tag with ${what} is rejected`, {
+      anchor: "tags",
+      call: "CreateTag",
+      request: { parent: "<freshRepo>", tag: { name: "a", digest: "<digest>", ...tag } },
+      violations: [[field, rule]],
+    }),
+  ),
   {
     anchor: "tags",
     says: "version 2 lists a tag of referrers, dates, package builds or snapshots only if each of its kinds is included",

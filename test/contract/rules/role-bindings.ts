@@ -1,5 +1,5 @@
 // What docs/api-rules.md says about role bindings.
-import { absent, denial, each, invalid, precondition, type Rule, type Step } from "./rule.js";
+import { absent, denial, each, invalid, precondition, type Rule, rejects, type Step } from "./rule.js";
 
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
 
@@ -9,6 +9,8 @@ const binds: Step = {
   expect: {},
   keep: { made: "uid" },
 };
+
+const item = { identityUid: "<freshIdentity>" };
 
 const managed = precondition(
   "BINDING_MANAGED",
@@ -88,20 +90,61 @@ export const roleBindings: readonly Rule[] = [
       },
     },
   },
-  {
-    anchor: "role-bindings",
-    says: "identity_uid is required",
-    call: "CreateRoleBinding",
-    request: { parent: "<fresh>", roleBinding: { roleUid: "<viewerRole>" } },
-    expect: invalid([/^identity_?[uU]id$/, /is required/]),
-  },
-  {
-    anchor: "role-bindings",
-    says: "role_uid is required",
-    call: "CreateRoleBinding",
-    request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>" } },
-    expect: invalid([/^role_?[uU]id$/, /is required/]),
-  },
+  ...Object.entries<readonly [binding: object, ...violations: readonly (readonly [string, string])[]]>({
+    nothing: [{}, ["identityUid", "identityUid is required"], ["roleUid", "roleUid is required"]],
+    "no identity": [{ roleUid: "<viewerRole>" }, ["identityUid", "identityUid is required"]],
+    "no role": [{ identityUid: "<freshIdentity>" }, ["roleUid", "roleUid is required"]],
+    "what is no uid": [
+      { identityUid: "me", roleUid: "viewer" },
+      ["identityUid", "identityUid must be a uid, such as the service assigns"],
+      ["roleUid", "roleUid must be a uid, such as the service assigns"],
+    ],
+  }).map(([what, [roleBinding, ...violations]]) =>
+    rejects(`a binding of ${what} is rejected`, {
+      ...{
+        anchor: "role-bindings",
+        call: "CreateRoleBinding",
+        request: { parent: "<fresh>", roleBinding },
+        violations,
+      },
+    }),
+  ),
+  ...Object.entries<readonly [batch: object, field: string, rule: string]>({
+    nothing: [{}, "requests", "requests is required"],
+    "no parent": [{ parent: "", requests: [{ roleBinding: item }] }, "parent", "parent is required"],
+    "more than 25": [
+      { requests: Array.from({ length: 26 }, () => ({ roleBinding: item })), roleUid: "<viewerRole>" },
+      ...(["requests", "requests must be at most 25"] as const),
+    ],
+    "an item with another parent": [
+      { requests: [{ roleBinding: item, parent: "x" }], roleUid: "<viewerRole>" },
+      ...(["requests[0].parent", "parent must be empty or that of the batch"] as const),
+    ],
+    "an item with another role": [
+      {
+        requests: [{ roleBinding: item }, { roleBinding: { ...item, roleUid: "<editorRole>" } }],
+        roleUid: "<viewerRole>",
+      },
+      ...(["requests[1].roleBinding.roleUid", "roleUid must be empty or that of the batch"] as const),
+    ],
+    "an item without a role": [
+      { requests: [{ roleBinding: item }] },
+      ...(["requests[0].roleBinding.roleUid", "roleUid is required"] as const),
+    ],
+    "an item without an identity": [
+      { requests: [{ roleBinding: item }, {}], roleUid: "<viewerRole>" },
+      ...(["requests[1].roleBinding.identityUid", "identityUid is required"] as const),
+    ],
+  }).map(([what, [batch, field, rule]]): Rule => {
+    const row = rejects(`a batch of ${what} is rejected as a whole`, {
+      anchor: "role-bindings",
+      call: "BatchCreateRoleBindings",
+      request: { parent: "<fresh>", ...batch },
+      violations: [[field, rule]],
+    });
+    const none = { call: "ListRoleBindings", request: { group: "<fresh>" }, expect: { result: { roleBindings: [] } } };
+    return { anchor: row.anchor, says: row.says, steps: [row as Step, none] };
+  }),
   {
     anchor: "role-bindings",
     says: "a binding grants the role in the group and its descendants, from the next call on",
@@ -148,17 +191,6 @@ export const roleBindings: readonly Rule[] = [
       })),
     },
     expect: { result: { roleBindings: each({ uid: /^<fresh>\// }, 2) } },
-  },
-  {
-    anchor: "role-bindings",
-    says: "a batch has not more than 25",
-    call: "BatchCreateRoleBindings",
-    request: {
-      parent: "<fresh>",
-      roleUid: "<viewerRole>",
-      requests: Array.from({ length: 26 }, () => ({ roleBinding: { identityUid: "<freshIdentity>" } })),
-    },
-    expect: invalid(["requests", /25/]),
   },
   {
     anchor: "role-bindings",

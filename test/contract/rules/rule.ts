@@ -125,6 +125,30 @@ export function invalid(...violations: readonly Violation[]): Expectation {
   };
 }
 
+/** A call that is rejected for its fields. */
+export interface RejectedCall {
+  readonly anchor: string;
+  readonly call: string;
+  /** The request with what is wrong in it. */
+  readonly request: object;
+  /** Names in camelCase, which other protocols write in snake_case. */
+  readonly violations: readonly (readonly [field: string, description: string])[];
+}
+
+/** A row of a call that is rejected for its fields, each with one text. */
+export function rejects(says: string, { violations, ...call }: RejectedCall): Rule {
+  return { ...call, says, expect: invalid(...violations.map((pair) => pair.map(asWritten) as [RegExp, RegExp])) };
+}
+
+// A text in which names may be in either case.
+function asWritten(text: string): RegExp {
+  const literal = text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  const names = literal.replace(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, (name) => {
+    return `(?:${name}|${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)})`;
+  });
+  return new RegExp(`^${names}$`);
+}
+
 /** FAILED_PRECONDITION with a violation for each description. */
 export function precondition(
   type: string,

@@ -1,7 +1,8 @@
 // The organisation that the table speaks of. Placeholders such as `<shelf>` stand for uids of what is there from the
 // beginning; those that begin with `fresh` are made anew for each row and protocol that speaks of them.
 import { createHash } from "node:crypto";
-import { builtinRoleUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
+import { verifyGroup } from "../../../src/iam/operator/operate.js";
+import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
 import { groupInviteKind } from "../../../src/store/iam/group-invites.js";
 import { groupMappingKind } from "../../../src/store/iam/group-mappings.js";
 import { type GroupRow, groupKind } from "../../../src/store/iam/groups.js";
@@ -46,6 +47,7 @@ export type CallerName =
   | "person"
   | "foreignOwner"
   | "freshOwner"
+  | "freshOwnerWorkload"
   | "freshViewer"
   | "freshPerson"
   | "anonymous"
@@ -97,6 +99,7 @@ export async function startRulesWorld(): Promise<RulesWorld> {
     ["foreign", world.foreign],
     ["ghost", randomIds.newUid(org)],
     ["random", randomIds.newUid()],
+    ["unknownPerson", personUid(world.people.issuer, "who never signs in")],
     ["viewerRole", viewer],
     ["ownerRole", builtinRoleUid("owner")],
     ["editorRole", builtinRoleUid("editor")],
@@ -292,6 +295,20 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
     freshViewer,
     freshViewerBinding: freshViewer,
     freshRoot: organisation,
+    freshVerified: async (get) => {
+      const root = await get("freshRoot");
+      await write((tx) => verifyGroup(tx, root, "ORG_KIND_CUSTOMER", { ids: randomIds, nowMs: Date.now() }));
+      return root;
+    },
+    // A workload that owns its organisation alone.
+    freshOwnerWorkload: async (get) => {
+      const root = await get("freshRoot");
+      const uid = await insert(root, (tx, made) => tx.table(identityKind).insert(identityRow(made)));
+      await harness.bind(uid, "owner", root);
+      const founder = await get("freshOwnerBinding");
+      await write((tx) => tx.table(roleBindingKind).delete(founder));
+      return uid;
+    },
     freshOwner: organisation,
     freshOwnerBinding: organisation,
   };
@@ -327,7 +344,7 @@ function makers(world: ExchangeWorld): Readonly<Record<string, Make>> {
   }
 
   async function organisation() {
-    const name = `fresh ${randomIds.newId()}`;
+    const name = `fresh-${randomIds.newId()}.example`;
     const { group: freshRoot, identity: freshOwner, roleBinding } = await harness.organisation(name);
     return { freshRoot, freshOwner, freshOwnerBinding: roleBinding };
   }

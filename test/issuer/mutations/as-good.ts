@@ -1,7 +1,7 @@
 // Changes that make no difference: what they make must be accepted like the token
 // itself. They show that the campaign rejects what a token says, not that it is
 // another text.
-import { encodePart, otherS } from "../../pipeline/auth/token-kit.js";
+import { encodePart, otherS } from "../strangers/token-kit.js";
 import { type GoodToken, segmentsOf, signParts, signText } from "./good-token.js";
 
 /** A change that makes no difference. */

@@ -4,15 +4,18 @@ import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../../src/kernel/errors.js";
 import type { Random } from "../../support/openapi/random.js";
 import { requestH1 } from "../../support/requests.js";
+import { audienceEdits, issuerEdits, textEdits } from "../strangers/texts.js";
+import { strangeTokens, tokensBeyondHeaders } from "../strangers/tokens.js";
 import { MAX_LIFE_S } from "../upstream/foreign-issuer.js";
 import { asGood, asGoodEcdsa, asGoodForeign } from "./as-good.js";
-import { ageS, beyond, claimMutations, type WrongValue, wrongText } from "./claim-mutations.js";
+import { ageS, claimMutations, editBy, timeMutations, type WrongValue, wrongText } from "./claim-mutations.js";
 import { exchangerOf } from "./exchanger.js";
 import { type GoodToken, goodToken, type MutationClass, signParts } from "./good-token.js";
 import { headerMutations } from "./header-mutations.js";
 import { payloadMutations } from "./payload-mutations.js";
 import { foreignRules } from "./reference.js";
 import { signatureMutations } from "./signature-mutations.js";
+import { strangerMutations } from "./stranger-mutations.js";
 import { textMutations } from "./text-mutations.js";
 import type { Broken, Candidate, Verifier } from "./verifier.js";
 import { type Assumable, STRANGE_AUDIENCE, type World } from "./world.js";
@@ -57,14 +60,18 @@ export function foreignTokens(world: World, broken: Broken = {}): Verifier {
     throw new Error(`status ${status}`);
   }
 
+  const all = [...strangeTokens(trap.url), ...tokensBeyondHeaders];
+  const rejected = all.filter(({ upstream }) => upstream !== undefined);
   return {
     name: "foreign token",
     classes: [
       ...textMutations,
-      ...headerMutations(trap),
+      strangerMutations(rejected),
+      ...headerMutations,
       ...payloadMutations,
       ...signatureMutations,
       ...claimMutations(wrongClaims(world)),
+      timeMutations({ leewayS: 60, maxLifeS: MAX_LIFE_S }),
       furtherClaims,
     ],
     asGood: [...asGood, ...asGoodEcdsa, ...asGoodForeign],
@@ -89,28 +96,20 @@ function goodOf({ issuer, kid, key, claims }: Assumable, nowMs: number, random: 
   return goodToken(header, { iss: issuer, ...claims(random), iat, exp: iat + lifeS }, key);
 }
 
-const seconds = ({ claims }: GoodToken, name: "iat" | "exp") => Number(claims[name]);
-const now = () => Math.floor(Date.now() / 1000);
-
 function wrongClaims({ url, issuer: { issuer }, assumable, trap }: World): Record<string, WrongValue> {
-  const issuers = [url, `${url}/`, trap.url, "https://token.actions.githubusercontent.com", "", "accounts.google.com"];
+  const issuers = [url, `${url}/`, trap.url, "https://token.actions.githubusercontent.com", "accounts.google.com"];
   return {
     iss: wrongText(
       "iss",
       (_, random) => random.pick(issuers),
       (_, random) => random.pick(assumable).issuer,
-      (right) => `${right}/`,
+      (right, random) => editBy(issuerEdits, right, random),
       () => new URL(issuer).origin,
-      () => `${issuer}/../tenant`,
-      () => issuer.replace("http://", "http://user@"),
     ),
     sub: wrongText(
       "sub",
       (_, random) => String(random.pick(assumable).claims(random).sub),
-      (right) => `${right}:x`,
-      (right) => `x${right}`,
-      (right) => right.normalize("NFKD").replace("a", "a\u0301"),
-      (right) => right.padEnd(1_025, "x"),
+      (right, random) => editBy(textEdits, right, random),
       () => "repo:octo/.*:environment:(prod|test)",
     ),
     aud: wrongText(
@@ -118,35 +117,9 @@ function wrongClaims({ url, issuer: { issuer }, assumable, trap }: World): Recor
       () => STRANGE_AUDIENCE,
       () => [STRANGE_AUDIENCE, "https://example.org"],
       (_, random) => random.pick(assumable).claims(random).aud,
-      (_, random) => random.pick([`${url}/x`, `${url}0`, `${url}//`, `${url}.example.org`, "*", "", `${url},${url}`]),
+      (_, random) => editBy(audienceEdits, url, random),
       (right, random) => [right, random.pick<unknown>([7, null, [right], {}])],
-      (right) => Array.from({ length: 17 }, (_, i) => (i === 0 ? right : `https://${i}.example.org`)),
     ),
-    exp: (good, random) =>
-      random.pick([
-        now() - beyond(66, random),
-        seconds(good, "iat") + beyond(MAX_LIFE_S, random),
-        seconds(good, "iat") - 1 - random.int(10),
-        seconds(good, "exp") * 1000,
-        -seconds(good, "exp"),
-        0,
-      ]),
-    iat: (good, random) =>
-      random.pick([
-        now() + beyond(66, random),
-        seconds(good, "exp") - beyond(MAX_LIFE_S, random),
-        seconds(good, "exp") + beyond(0, random),
-        seconds(good, "iat") * 1000,
-        0,
-      ]),
-    nbf: (good, random) =>
-      random.pick<unknown>([
-        now() + beyond(66, random),
-        seconds(good, "exp") * 1000,
-        String(seconds(good, "iat")),
-        null,
-        [seconds(good, "iat")],
-      ]),
   };
 }
 

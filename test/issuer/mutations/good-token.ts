@@ -1,7 +1,7 @@
 // The tokens that mutations begin with, and how one is put together again.
 import { type KeyObject, sign } from "node:crypto";
-import { encodePart, type Part } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
+import { encodePart, type Part } from "../strangers/token-kit.js";
 
 /** A token that is accepted, and all that it is made of. */
 export interface GoodToken {

@@ -2,8 +2,8 @@
 // readers understand differently, or no JSON at all. Which of them matter to a
 // reader is for the reference to say: foreign issuers may space theirs.
 
-import { encodePart } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
+import { encodePart } from "../strangers/token-kit.js";
 import { type Mutation, type MutationClass, segmentsOf, signText } from "./good-token.js";
 import { flipBits } from "./wrong-values.js";
 
@@ -29,61 +29,18 @@ export function addSpace(json: string, random: Random): string {
   return json.slice(0, at) + random.pick([" ", "\n", "\t", "\r\n", "  "]) + json.slice(at);
 }
 
-const NO_CLAIMS = ["", "{", "{}", "[]", "null", "1", '"x"', "true", "\u0000", "undefined", "NaN", "[[", "{]"];
 /** More nesting than a reader needs to allow, and than one that calls itself can bear. */
 const DEPTHS = [70, 200, 2_000];
 
 const encodeOtherwise: Mutation = ({ claims, text, key }, random) => {
   const json = JSON.stringify(claims);
   const open = json.slice(0, -1);
-  const payload = random.pick<() => string | Buffer>([
-    () => repeatMember(json, random),
-    () => repeatMember(json, random),
+  const payload = random.pick([
     () => repeatMember(json, random),
     () => addSpace(json, random),
-    () => ` ${json}`,
-    () => `${json}\n`,
-    () => `\ufeff${json}`,
-    () => random.pick(NO_CLAIMS),
-    () => `[${json}]`,
-    () => JSON.stringify(json),
-    () => json + random.pick(["x", "}", json, "\u0000", ",", "//", "/**/"]),
     () => json.slice(0, random.int(json.length)),
-    () => json.replaceAll('"', "'"),
-    () => json.replace(/"(\w+)":/, "$1:"),
-    () => `${open},}`,
-    () => `{,${json.slice(1)}`,
-    () => json.replace(",", ",,"),
-    () => json.replace(/":(\d)/, `":${random.pick(["0", "+", "0x", ".", "--"])}$1`),
-    () =>
-      json.replace(/":(\d+)/, random.pick(['":$1.', '":$1e', '":$1_0', '":1e999', '":NaN', '":-Infinity', '":$1n'])),
-    () => json.replace(/":(\d+)/, random.pick(['":$1.0', '":$1e0', '":$100e-2'])),
     () => json.replace(/"([a-z])/, (_, letter: string) => `"\\u00${letter.charCodeAt(0).toString(16)}`),
-    () => `${open},"x":"\\u0000"}`,
-    () => `${open},"x":"\\ud800"}`,
-    () => `${open},"x":"\\udc00\\ud800"}`,
-    () => `${open},"__proto__":{"sub":"x"}}`,
-    () => `{"__proto__":${json}}`,
     () => nest(open, random.pick(DEPTHS), random),
-    () => Buffer.from(json, "utf16le"),
-    () =>
-      patchBytes(
-        `${open},"x":"###"}`,
-        random.pick([
-          [0xc3, 0x28, 0x28],
-          [0xed, 0xa0, 0x80],
-          [0xf5, 0x80, 0x80],
-        ]),
-      ),
-    () =>
-      patchBytes(
-        `${open},"x":"##"}`,
-        random.pick([
-          [0xc0, 0xaf],
-          [0xff, 0xfe],
-          [0xc0, 0x80],
-        ]),
-      ),
   ])();
   return signText(segmentsOf(text)[0], encodePart(payload), key);
 };
@@ -94,12 +51,6 @@ function nest(open: string, depth: number, random: Random): string {
     ['{"x":', "}"],
   ] as const);
   return `${open},"x":${first.repeat(depth)}0${last.repeat(depth)}}`;
-}
-
-function patchBytes(json: string, bytes: readonly number[]): Buffer {
-  const whole = Buffer.from(json);
-  whole.set(bytes, whole.lastIndexOf("#".repeat(bytes.length)));
-  return whole;
 }
 
 // Most of what these say is something else; what happens to say nothing wrong is not counted.

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
+import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { notAssumable } from "../../../src/issuer/sts/audience.js";
 import { matchesIssuer, requireClaimMatch } from "../../../src/issuer/sts/claim-match.js";
 import type { VerifiedToken } from "../../../src/issuer/upstream/token.js";
+import { audienceEdits, issuerEdits, type StrangeClaim, strangeClaims, unequalTexts } from "../strangers/texts.js";
 import {
   assertNotAssumable,
   assertUnauthenticated,
@@ -24,32 +26,17 @@ test("a token that is what the identity states is accepted", () => {
   requireClaimMatch(claimMatch(), buildVerifiedToken(), ownUrls, uid);
 });
 
-// Every literal is compared byte for byte, whatever it looks like.
-const strangers: readonly (readonly [what: string, configured: string, given: string])[] = [
-  ["another case", "repo:acme/app", "repo:Acme/app"],
-  ["a prefix", "repo:acme/app", "repo:acme/ap"],
-  ["a suffix", "repo:acme/app", "repo:acme/app2"],
-  ["a leading blank", "repo:acme/app", " repo:acme/app"],
-  ["a trailing blank", "repo:acme/app", "repo:acme/app "],
-  ["a trailing line break", "repo:acme/app", "repo:acme/app\n"],
-  ["the decomposed form", "repo:caf\u00e9", "repo:cafe\u0301"],
-  ["full-width letters", "repo:acme", "repo:\uff41cme"],
-  ["a zero-width joiner", "repo:acme", "repo:ac\u200dme"],
-  ["a right-to-left mark", "repo:acme", "repo:acme\u200f"],
-  ["a Cyrillic look-alike", "repo:acme", "repo:\u0430cme"],
-  ["a star", "repo:acme/*", "repo:acme/app"],
-  ["a dot and a star", "repo:acme/.*", "repo:acme/app"],
-  ["a percent sign", "repo:acme/%", "repo:acme/app"],
-  ["an underscore", "repo:acme/_pp", "repo:acme/app"],
-  ["anchors", "^repo:acme$", "repo:acme"],
-];
-
-for (const [what, configured, given] of strangers) {
-  test(`a subject that differs by ${what} does not match`, () => {
-    assertNotAssumable(() =>
-      requireClaimMatch(subjectOf(configured), buildVerifiedToken({ subject: given }), ownUrls, uid),
-    );
-    requireClaimMatch(subjectOf(configured), buildVerifiedToken({ subject: configured }), ownUrls, uid);
+for (const { differs, stated, given } of unequalTexts) {
+  test(`literals match no text that differs by ${differs}`, () => {
+    const matches: readonly (readonly [match: Identity_ClaimMatch, of: (text: string) => Partial<VerifiedToken>])[] = [
+      [subjectOf(stated), (subject) => ({ subject })],
+      [claimMatch({ aud: { case: "audience", value: stated } }), (text) => ({ audiences: ["x", text] })],
+      [claimMatch({ iss: { case: "issuer", value: stated } }), (issuer) => ({ issuer })],
+    ];
+    for (const [match, of] of matches) {
+      assertNotAssumable(() => requireClaimMatch(match, buildVerifiedToken(of(given)), ownUrls, uid));
+      requireClaimMatch(match, buildVerifiedToken(of(stated)), ownUrls, uid);
+    }
   });
 }
 
@@ -84,26 +71,18 @@ test("a literal match accepts a token if and only if the texts are equal", () =>
   );
 });
 
-const issuers: readonly (readonly [given: string, literal: boolean, pattern: boolean])[] = [
-  ["https://ci.example.com/org/7", true, true],
-  ["https://ci.example.com/org/7/", false, false],
-  ["https://ci.example.com/org/77", false, true],
-  ["https://ci.example.com/org/", false, false],
-  ["https://ci.example.com:8443/org/7", false, false],
-  ["http://ci.example.com/org/7", false, false],
-  ["https://CI.example.com/org/7", false, false],
-  ["https://evil.example/?https://ci.example.com/org/7", false, false],
-  ["https://ci.example.com/org/7\n", false, false],
-  ["https://ci-example.com/org/7", false, false],
-];
 const literal = { case: "issuer", value: "https://ci.example.com/org/7" } as const;
 const pattern = { case: "issuerPattern", value: "https://ci\\.example\\.com/org/[0-9]+" } as const;
+const issuers: readonly (readonly [given: string, byLiteral: boolean, byPattern: boolean])[] = [
+  [literal.value, true, true],
+  [`${literal.value}7`, false, true],
+  ...Object.values(issuerEdits).map((edit) => [edit(literal.value), false, false] as const),
+];
 
 for (const [given, byLiteral, byPattern] of issuers) {
   test(`of the issuer ${JSON.stringify(given)} the keys are looked up only if the match names it`, () => {
-    assert.equal(matchesIssuer(claimMatch({ iss: literal }), given), byLiteral);
-    assert.equal(matchesIssuer(claimMatch({ iss: pattern }), given), byPattern);
     for (const [iss, admitted] of [[literal, byLiteral] as const, [pattern, byPattern] as const]) {
+      assert.equal(matchesIssuer(claimMatch({ iss }), given), admitted);
       const decide = () => requireClaimMatch(claimMatch({ iss }), buildVerifiedToken({ issuer: given }), ownUrls, uid);
       if (admitted) decide();
       else assertNotAssumable(decide);
@@ -138,16 +117,12 @@ type Stated = "unstated" | "literal" | "pattern";
 const audiences: readonly (readonly [given: readonly string[], stated: Stated, outcome: "yes" | "PD" | "U"])[] = [
   [["https://issuer.arbor.example.com"], "unstated", "yes"],
   [["https://issuer.arbor.example.com/"], "unstated", "yes"],
-  [["https://issuer.arbor.example.com//"], "unstated", "U"],
   [["issuer.arbor.example.com"], "unstated", "yes"],
   [["https://arbor.example.com"], "unstated", "yes"],
   [["arbor.example.com/"], "unstated", "yes"],
   [["sts.amazonaws.com", "arbor.example.com"], "unstated", "yes"],
-  [["http://arbor.example.com"], "unstated", "U"],
-  [["https://ARBOR.example.com"], "unstated", "U"],
-  [["https://arbor.example.com.evil.example"], "unstated", "U"],
+  ...ownUrls.flatMap((own) => Object.values(audienceEdits).map((edit) => [[edit(own)], "unstated", "U"] as const)),
   [["example.com"], "unstated", "U"],
-  [["sts.amazonaws.com"], "unstated", "U"],
   [[], "unstated", "U"],
   [["https://github.example/acme"], "literal", "yes"],
   [["other", "https://github.example/acme"], "literal", "yes"],
@@ -181,47 +156,43 @@ test("a mismatch of the subject is reported before one of the audience", () => {
   );
 });
 
+type StatedClaims = StrangeClaim["stated"];
 const ownProperty = JSON.parse('{"__proto__":"main","constructor":"main"}') as VerifiedToken["claims"];
-const custom: readonly (readonly [
-  what: string,
-  stated: { claims?: Record<string, string>; claimPatterns?: Record<string, string> },
-  given: VerifiedToken["claims"],
-  invalid?: string,
-])[] = [
+const matchingClaims: readonly (readonly [what: string, stated: StatedClaims, given: VerifiedToken["claims"]])[] = [
   ["equal text", { claims: { ref: "main" } }, { ref: "main" }],
-  ["other text", { claims: { ref: "main" } }, { ref: "Main" }, "ref"],
-  ["no such claim", { claims: { ref: "main" } }, {}, "ref"],
   ["true", { claims: { private: "true" } }, { private: true }],
   ["false", { claims: { private: "false" } }, { private: false }],
-  ["false for true", { claims: { private: "true" } }, { private: false }, "private"],
   ["the word for the boolean", { claims: { private: "true" } }, { private: "true" }],
-  ["a number", { claims: { run: "7" } }, { run: 7 }, "run"],
-  ["null", { claims: { ref: "null" } }, { ref: null }, "ref"],
-  ["a list", { claims: { groups: "admins" } }, { groups: ["admins"] }, "groups"],
-  ["an object", { claims: { ref: "[object Object]" } }, { ref: {} }, "ref"],
-  ["a matching pattern", { claimPatterns: { ref: "refs/heads/(main|dev)" } }, { ref: "refs/heads/dev" }],
+  ["a pattern", { claimPatterns: { ref: "refs/heads/(main|dev)" } }, { ref: "refs/heads/dev" }],
   ["a pattern on a boolean", { claimPatterns: { private: "t.*" } }, { private: true }],
-  ["a pattern on a part", { claimPatterns: { ref: "main|dev" } }, { ref: "xdev" }, "ref"],
-  ["a pattern on nothing", { claimPatterns: { ref: ".*" } }, {}, "ref"],
-  ["a pattern on a number", { claimPatterns: { run: ".*" } }, { run: 7 }, "run"],
-  ["two, the second invalid", { claims: { a: "1", b: "2" } }, { a: "1", b: "3" }, "b"],
-  ["text before pattern", { claims: { z: "1" }, claimPatterns: { a: "1" } }, {}, "z"],
-  ["what every object has", { claims: { constructor: "x" } }, {}, "constructor"],
-  ["a pattern on what every object has", { claimPatterns: { toString: ".*" } }, {}, "toString"],
-  ["text that the token itself does not hold", { claims: { ref: "main" } }, Object.create({ ref: "main" }), "ref"],
-  ["a claim by that name", { claims: { constructor: "main" } }, ownProperty],
+  ["a claim by the name of what every object has", { claims: { constructor: "main" } }, ownProperty],
 ];
 
-for (const [what, stated, given, invalid] of custom) {
-  test(`custom claims: ${what}`, () => {
+for (const [what, stated, given] of matchingClaims) {
+  test(`custom claims match: ${what}`, () => {
+    requireClaimMatch(claimMatch(stated), buildVerifiedToken({ claims: given }), ownUrls, uid);
+  });
+}
+
+const inherited = {
+  differs: "text that the token itself does not hold",
+  stated: { claims: { ref: "main" } },
+  given: Object.create({ ref: "main" }) as object,
+  claim: "ref",
+};
+
+for (const { differs, stated, given, claim } of [...strangeClaims, inherited]) {
+  test(`custom claims do not match: ${differs}`, () => {
     const found = catchError(() =>
-      requireClaimMatch(claimMatch(stated), buildVerifiedToken({ claims: given }), ownUrls, uid),
+      requireClaimMatch(
+        claimMatch(stated),
+        buildVerifiedToken({ claims: given as VerifiedToken["claims"] }),
+        ownUrls,
+        uid,
+      ),
     );
-    const expected =
-      invalid === undefined
-        ? undefined
-        : { code: Code.PermissionDenied, message: `Permission denied: invalid "${invalid}" (or it might not exist)` };
-    assert.deepEqual(found && { code: found.code, message: found.message }, expected);
+    const message = `Permission denied: invalid "${claim}" (or it might not exist)`;
+    assert.deepEqual([found?.code, found?.message], [Code.PermissionDenied, message]);
   });
 }
 

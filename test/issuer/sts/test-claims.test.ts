@@ -11,6 +11,10 @@ import { randomIds } from "../../../src/kernel/ids.js";
 import { identityKind } from "../../../src/store/iam/identities.js";
 import { type LocalIssuer, signToken, startLocalIssuer } from "../../support/local-issuer.js";
 import { createRandom } from "../../support/openapi/random.js";
+import { audienceEdits, EDITABLE, type Edit, issuerEdits, strangeClaims, textEdits } from "../strangers/texts.js";
+import { farTimes, wrongTimes } from "../strangers/times.js";
+import { createTokenKit } from "../strangers/token-kit.js";
+import { strangeTokens, tokensBeyondHeaders } from "../strangers/tokens.js";
 import { createClaimsTester, type TestClaims, type Tested, testOverRest } from "./claims-tester.js";
 import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 import { role as awsRole, bearerOf, serveSts, signRequest } from "./sts.js";
@@ -116,31 +120,67 @@ const no = (condition: string, message: string, claim: object = {}) => ({
   message,
 });
 
-const forms: readonly [name: string, make: () => string, message: string][] = [
-  ["a word", () => "hidden", "The token is neither a JWT nor a signed request to AWS."],
-  ["two parts", () => "a.b", "The token is not of three parts."],
-  ["another character", () => `${token()}!`, "The token is not in canonical base64url."],
-  ["16 KiB and more", () => token({ padding: "x".repeat(13_000) }), "The token is too long."],
-  ["no subject", () => token({ sub: undefined }), "The token has no usable subject."],
-  ["no issuer", () => token({ iss: undefined }), "The token has no issuer."],
-  ["a long issuer", () => token({ iss: `https://${"x".repeat(255)}` }), "The token has an issuer that is too long."],
-  ["an audience that is no text", () => token({ aud: 7 }), "The token has no usable audience."],
-  ["no expiry", () => token({ exp: undefined }), "The token has no expiry."],
-  [
-    "an algorithm that is not accepted",
-    () => world.workloads.token({ sub: SUBJECT, aud: world.url }, { header: { alg: "HS256" } }),
-    "The token is signed with an algorithm that is not accepted.",
-  ],
-];
+/** Conditions whose cause is found with the keys of the issuer; every other cause is one of form. */
+const conditionOf: Readonly<Record<string, string>> = {
+  "is signed with an algorithm that is not that of the key": "SIGNATURE",
+  "has a signature that does not verify": "SIGNATURE",
+  "names no key of its issuer that can be used": "SIGNATURE",
+  "lives longer than allowed": "TIME",
+};
+
+// One of each cause, and those without a dot, which might be signed requests to AWS.
+const forms = [
+  ...new Map(strangeTokens().map((one) => [one.upstream, one])).values(),
+  ...strangeTokens().filter(({ differs }) => ["a word", "one part", "a request that is not signed"].includes(differs)),
+].flatMap(({ differs, make, upstream }): Row[] => {
+  if (upstream === undefined) return [];
+  const fails = () => make(createTokenKit(world.workloads.goodParts({ sub: SUBJECT, aud: world.url })));
+  const condition = conditionOf[upstream] ?? "FORM";
+  const expected = () =>
+    no(
+      condition,
+      fails().includes(".") ? `The token ${upstream}.` : "The token is neither a JWT nor a signed request to AWS.",
+    );
+  const name = `${condition.toLowerCase()}: ${differs}`;
+  return [{ name, relationship: claimMatch, fails, passes: () => token(), expected }];
+});
+
+/** Rows of one claim. */
+function differing(claim: "iss" | "sub" | "aud", edits: Readonly<Record<string, Edit>>, of: RowOf): readonly Row[] {
+  const [what, message] = {
+    iss: ["ISSUER", "The issuer of the token is not the one that the identity accepts."],
+    sub: ["SUBJECT", "The subject of the token is not one that the identity accepts."],
+    aud: ["AUDIENCE", "The token has no audience that the identity accepts."],
+  }[claim] as [string, string];
+  return Object.entries(edits).map(([differs, edit]) => {
+    const { relationship, stated, make, isOwn = false } = of;
+    const told = isOwn
+      ? "The token is for another audience than this service, and the identity accepts no other."
+      : message;
+    return {
+      name: `${what.toLowerCase()}: ${of.name}: ${differs}`,
+      relationship,
+      fails: () => make({ [claim]: edit(stated()) }),
+      passes: () => make({ [claim]: stated() }),
+      expected: () => no(what, told, { claim, expected: stated(), ...actualOf(edit(stated())) }),
+    };
+  });
+}
+
+interface RowOf {
+  readonly name: string;
+  readonly relationship: () => object;
+  readonly stated: () => string;
+  readonly make: (claims: object) => string;
+  /** Whether the audience is that of this service, and not one that the identity states. */
+  readonly isOwn?: boolean;
+}
+
+// JSON leaves out empty fields.
+const actualOf = (actual: string) => (actual === "" ? {} : { actual });
 
 const rows: readonly Row[] = [
-  ...forms.map(([name, fails, message]) => ({
-    name: `form: ${name}`,
-    relationship: claimMatch,
-    fails,
-    passes: () => token(),
-    expected: () => no("FORM", message),
-  })),
+  ...forms,
   {
     name: "relationship: a request to AWS for a claim match",
     relationship: claimMatch,
@@ -187,15 +227,38 @@ const rows: readonly Row[] = [
     expected: () => no("RELATIONSHIP", "The identity has no relationship, so that no token assumes it."),
   },
   {
-    name: "issuer: another one",
+    name: "form: 16 KiB and more",
     relationship: claimMatch,
-    fails: () => stranger.token({ sub: SUBJECT, aud: world.url }),
+    fails: () => token({ padding: "x".repeat(13_000) }),
     passes: () => token(),
-    expected: () =>
-      no("ISSUER", "The issuer of the token is not the one that the identity accepts.", {
-        ...{ claim: "iss", expected: issuer(), actual: stranger.issuer },
-      }),
+    expected: () => no("FORM", "The token is too long."),
   },
+  ...differing("iss", issuerEdits, { name: "claim match", relationship: claimMatch, stated: issuer, make: token }),
+  ...differing("iss", issuerEdits, {
+    name: "static keys",
+    relationship: staticKeys,
+    stated: () => OTHER,
+    make: keyToken,
+  }),
+  ...differing("sub", textEdits, {
+    ...{ name: "claim match", relationship: () => claimMatch({ subject: EDITABLE }) },
+    ...{ stated: () => EDITABLE, make: token },
+  }),
+  ...differing("sub", textEdits, {
+    ...{ name: "static keys", relationship: () => staticKeys({ subject: EDITABLE }) },
+    ...{ stated: () => EDITABLE, make: keyToken },
+  }),
+  ...differing("aud", audienceEdits, {
+    ...{ name: "none of this service", relationship: claimMatch, stated: () => world.url, make: token, isOwn: true },
+  }),
+  ...differing("aud", textEdits, {
+    ...{ name: "claim match", relationship: () => claimMatch({ audience: EDITABLE }) },
+    ...{ stated: () => EDITABLE, make: token },
+  }),
+  ...differing("aud", textEdits, {
+    ...{ name: "static keys", relationship: () => staticKeys({ audiences: [EDITABLE] }) },
+    ...{ stated: () => EDITABLE, make: keyToken },
+  }),
   {
     name: "issuer: another one than the pattern",
     relationship: () => claimMatch({ issuer: undefined, issuerPattern: `${issuer()}/?` }),
@@ -215,26 +278,6 @@ const rows: readonly Row[] = [
       no("ISSUER", "The token was issued by this service.", { claim: "iss", expected: issuer(), actual: world.url }),
   },
   {
-    name: "issuer: another one than that of static keys",
-    relationship: staticKeys,
-    fails: () => keyToken({ iss: `${OTHER}/` }),
-    passes: () => keyToken(),
-    expected: () =>
-      no("ISSUER", "The issuer of the token is not the one that the identity accepts.", {
-        ...{ claim: "iss", expected: OTHER, actual: `${OTHER}/` },
-      }),
-  },
-  {
-    name: "subject: another one",
-    relationship: claimMatch,
-    fails: () => token({ sub: "repo:Acme/app" }),
-    passes: () => token(),
-    expected: () =>
-      no("SUBJECT", "The subject of the token is not one that the identity accepts.", {
-        ...{ claim: "sub", expected: SUBJECT, actual: "repo:Acme/app" },
-      }),
-  },
-  {
     name: "subject: another one than the pattern",
     relationship: () => claimMatch({ subject: undefined, subjectPattern: "repo:acme/[a-z]+" }),
     fails: () => token({ sub: `${SUBJECT}1` }),
@@ -242,16 +285,6 @@ const rows: readonly Row[] = [
     expected: () =>
       no("SUBJECT", "The subject of the token is not one that the identity accepts.", {
         ...{ claim: "sub", expected: "repo:acme/[a-z]+", actual: `${SUBJECT}1` },
-      }),
-  },
-  {
-    name: "subject: another one than that of static keys",
-    relationship: staticKeys,
-    fails: () => keyToken({ sub: "x" }),
-    passes: () => keyToken(),
-    expected: () =>
-      no("SUBJECT", "The subject of the token is not one that the identity accepts.", {
-        ...{ claim: "sub", expected: SUBJECT, actual: "x" },
       }),
   },
   ...[
@@ -278,16 +311,6 @@ const rows: readonly Row[] = [
       }),
   },
   {
-    name: "audience: another one than the identity states",
-    relationship: () => claimMatch({ audience: OTHER }),
-    fails: () => token(),
-    passes: () => token({ aud: OTHER }),
-    expected: () =>
-      no("AUDIENCE", "The token has no audience that the identity accepts.", {
-        ...{ claim: "aud", expected: OTHER, actual: world.url },
-      }),
-  },
-  {
     name: "audience: another one than the pattern",
     relationship: () => claimMatch({ audiencePattern: "https://.+" }),
     fails: () => token(),
@@ -295,16 +318,6 @@ const rows: readonly Row[] = [
     expected: () =>
       no("AUDIENCE", "The token has no audience that the identity accepts.", {
         ...{ claim: "aud", expected: "https://.+", actual: world.url },
-      }),
-  },
-  {
-    name: "audience: another one than that of static keys",
-    relationship: () => staticKeys({ audiences: ["a"] }),
-    fails: () => keyToken(),
-    passes: () => keyToken({ aud: ["b", "a"] }),
-    expected: () =>
-      no("AUDIENCE", "The token has no audience that the identity accepts.", {
-        ...{ claim: "aud", expected: "a", actual: world.url },
       }),
   },
   {
@@ -322,42 +335,40 @@ const rows: readonly Row[] = [
     passes: signAws,
     expected: () => no("AUDIENCE", "The chainguard-identity of the signed request is another identity."),
   },
-  ...[
-    { name: "missing", given: {}, actual: {}, rule: "is missing" },
-    { name: "another one", given: { ref: "dev" }, actual: { actual: "dev" }, rule: "is not what the identity accepts" },
-    { name: "a number", given: { ref: 7 }, actual: { actual: "7" }, rule: "is neither text nor boolean" },
-    { name: "false", given: { ref: false }, actual: { actual: "false" }, rule: "is not what the identity accepts" },
-  ].map(({ name, given, actual, rule }) => ({
-    name: `claim: ${name}`,
-    relationship: () => claimMatch({ claims: { ref: "main" } }),
+  ...strangeClaims.map(({ differs, stated, given, claim, rule }) => ({
+    name: `claim: ${differs}`,
+    relationship: () => claimMatch(stated),
     fails: () => token(given),
-    passes: () => token({ ref: "main" }),
-    expected: () => no("CLAIM", `The claim ref ${rule}.`, { claim: "ref", expected: "main", ...actual }),
+    expected: () => {
+      const expected = { ...stated.claims, ...stated.claimPatterns }[claim];
+      const value = Object.hasOwn(given, claim) ? given[claim] : "";
+      const actual = typeof value === "string" ? value : JSON.stringify(value);
+      return no("CLAIM", `The claim ${claim} ${rule}.`, { claim, expected, ...actualOf(actual) });
+    },
   })),
   {
-    name: "claim: the text is right and the pattern is not",
+    name: "claim: none, of a token that has all",
     relationship: () => claimMatch({ claims: { ref: "v1" }, claimPatterns: { ref: "v.", constructor: "a+" } }),
-    fails: () => token({ ref: "v1" }),
+    fails: () => token({ ref: "v1", constructor: "b" }),
     passes: () => token({ ref: "v1", constructor: "aa" }),
-    expected: () => no("CLAIM", "The claim constructor is missing.", { claim: "constructor", expected: "a+" }),
+    expected: () => {
+      const texts = { claim: "constructor", expected: "a+", actual: "b" };
+      return no("CLAIM", "The claim constructor is not what the identity accepts.", texts);
+    },
   },
-  ...[
-    { name: "expired", given: { iat: -1_000, exp: -500 }, rule: "has expired" },
-    { name: "not valid yet", given: { nbf: 500 }, rule: "is not valid yet" },
-    { name: "issued in the future", given: { iat: 500, exp: 900 }, rule: "was issued in the future" },
-    { name: "long life", given: { exp: 26 * 3600 }, rule: "lives longer than allowed" },
-  ].flatMap(({ name, given, rule }) => {
-    const times = () => Object.fromEntries(Object.entries(given).map(([claim, seconds]) => [claim, nowS() + seconds]));
+  ...[...wrongTimes, ...farTimes].flatMap(({ differs, rule, make }) => {
+    const times = () => make(nowS(), 300, { leewayS: 60, maxLifeS: 25 * 3600 });
     const expected = () => no("TIME", `The token ${rule}.`);
+    const forKeys = { relationship: staticKeys, fails: () => keyToken(times()), passes: () => keyToken() };
     return [
       {
-        ...{ name: `time: ${name}`, relationship: claimMatch, fails: () => token(times()), passes: () => token() },
+        name: `time: ${differs}`,
+        relationship: claimMatch,
+        fails: () => token(times()),
+        passes: () => token(),
         expected,
       },
-      {
-        ...{ name: `time of static keys: ${name}`, relationship: staticKeys, fails: () => keyToken(times()) },
-        ...{ passes: () => keyToken(), expected },
-      },
+      { name: `time of static keys: ${differs}`, ...forKeys, expected },
     ];
   }),
   {
@@ -463,11 +474,16 @@ describe("a token fails exactly one condition", () => {
   });
 });
 
-it("a token with a line break, as a file may end, is no token", async () => {
-  const identity = await world.assumable(claimMatch());
-  const tested = await testClaims(identity, { case: "token", value: `${token()}\n` });
-  assert.deepEqual(tested, no("FORM", "The token is not in canonical base64url."));
-});
+for (const { differs, make, upstream } of tokensBeyondHeaders) {
+  // Fields of requests are checked before.
+  if (differs === "nothing" || differs === "NUL after it") continue;
+  it(`a token that no header holds is none: ${differs}`, async () => {
+    const identity = await world.assumable(claimMatch());
+    const kit = createTokenKit(world.workloads.goodParts({ sub: SUBJECT, aud: world.url }));
+    const tested = await testClaims(identity, { case: "token", value: make(kit) });
+    assert.deepEqual(tested, no("FORM", `The token ${upstream}.`));
+  });
+}
 
 describe("claims are compared without signature and times", () => {
   const test = (identity: string, claims: object) =>

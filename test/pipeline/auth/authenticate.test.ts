@@ -8,9 +8,9 @@ import { ApiError } from "../../../src/kernel/errors.js";
 import { SIGNATURE_LENGTHS, signJwt, tokenAlgorithms } from "../../../src/kernel/jws.js";
 import { encodeApiToken, type TokenClaims } from "../../../src/pipeline/auth/api-token.js";
 import { createAuthenticate } from "../../../src/pipeline/auth/authenticate.js";
+import { encodePart } from "../../issuer/strangers/token-kit.js";
 import { isCampaign } from "../../support/scale.js";
 import { readProcessorMs } from "../../support/stopwatch.js";
-import { encodePart } from "./token-kit.js";
 
 const issuer = "https://api.example.org";
 const nowS = 1_800_000_000;
