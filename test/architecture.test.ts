@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { PROJECT } from "./support/project.js";
 
 // What each room may import besides itself: other rooms or files of src, prefixes of `#gen/`, packages.
 // `types:` allows a module for its types alone. Features import the values of kinds from the store
@@ -364,6 +366,16 @@ test("tests start processes by the one file that limits them", () => {
     return !others.test(file) && edges.some(({ target, typesOnly }) => target === "node:child_process" && !typesOnly);
   });
   assert.deepEqual(found, ["test/support/child-process.ts", "test/support/other-node.ts", "test/support/packed.ts"]);
+});
+
+// Those that start processes are left out of `npm test`, so what starts the service in the process of a test must import none.
+test("tests of the service in one process are part of npm test", async () => {
+  const { startsProcesses } = (await import(pathToFileURL(join(PROJECT, "scripts/test-files.mjs")).href)) as {
+    startsProcesses: (path: string) => boolean;
+  };
+  assert.equal(startsProcesses("test/support/harness.ts"), false);
+  assert.equal(startsProcesses("test/iam/roles.test.ts"), false);
+  assert.equal(startsProcesses("test/e2e/kill9.test.ts"), true);
 });
 
 function filesIn(directory: string): string[] {

@@ -12,7 +12,6 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { type IdentityRow, identityKind } from "../../src/store/iam/identities.js";
 import { roleBindingKind } from "../../src/store/iam/role-bindings.js";
 import { newDatabase } from "../pg/databases.js";
-import { type PgBouncer, startPgBouncer } from "../pg/pgbouncer.js";
 import { newDataDir } from "./data-dir.js";
 import { identityRow } from "./rows.js";
 import { memoryDir, tempDir } from "./temp-dir.js";
@@ -41,7 +40,9 @@ export interface Harness {
 
 export type HarnessOptions = Pick<AppOptions, "mounts" | "logger"> & { readonly values?: Partial<Settings> };
 
-let pooler: Promise<PgBouncer> | undefined;
+// Loaded where it is asked for: tests that start processes are those that import what starts them (scripts/test-files.mjs).
+const loadPooler = () => import("../pg/pgbouncer.js");
+let pooler: ReturnType<Awaited<ReturnType<typeof loadPooler>>["startPgBouncer"]> | undefined;
 
 async function newStorage({ data, databaseUrl }: Readonly<Record<string, unknown>>): Promise<Record<string, string>> {
   if (data !== undefined) return {};
@@ -51,7 +52,7 @@ async function newStorage({ data, databaseUrl }: Readonly<Record<string, unknown
   readMasterKey(masterKeyFile, true);
   const direct = await newDatabase();
   if (process.env.TEST_ARBOR_POOLER === undefined) return { data: memoryDir(), databaseUrl: direct, masterKeyFile };
-  pooler ??= startPgBouncer(direct);
+  pooler ??= loadPooler().then(({ startPgBouncer }) => startPgBouncer(direct));
   const pooled = { databaseUrl: (await pooler).through(direct), databaseDirectUrl: direct };
   return { data: memoryDir(), ...pooled, databasePooler: "transaction", masterKeyFile };
 }

@@ -149,7 +149,7 @@ describe("a copy", () => {
     const from = createFilledDirectory();
     const to = join(memoryDir(), "to");
     await copyDirectory(from, to);
-    await assert.rejects(copyDirectory(from, to), /has an installation: name an empty target/);
+    await assert.rejects(copyDirectory(from, to), /has an installation: choose an empty target/);
     const unfinished = join(memoryDir(), "unfinished");
     await assert.rejects(copyDirectory(from, unfinished, { endAfter: 3 }), new RegExp(ENDED));
     withDatabase(from, (db) => db.exec("UPDATE settings SET value = 'another' WHERE name = 'master-key-check'"));
