@@ -108,6 +108,11 @@ async function joinAs(name: string, role: string, group: string): Promise<string
   return ((await exchanged.json()) as { token: string }).token;
 }
 
+it("the page of nginx has the file that is tested", () => {
+  const [file] = blocksOf("nginx.md").filter(({ kind }) => kind === "nginx");
+  assert.equal(file?.text, readFileSync(join(PROJECT, "deploy/proxies/nginx.conf"), "utf8"));
+});
+
 describe("the pages of docs/how-to", () => {
   it("say of each block what it is, and of each command line of arbor one that there is", async () => {
     for (const page of pages) {
@@ -205,8 +210,13 @@ async function besideSlack(run: Parameters<Around>[0]): Promise<void> {
   });
   try {
     await run({ "https://hooks.acme.example/arbor": sink.url });
-    await waitUntil(() => posts.some((text) => text === "iam.group.updated platform"));
-    assert.ok(posts.includes("arbor.events.test"), posts.join());
+    await waitUntil(() =>
+      posts.some((text) => /^iam\.group\.updated platform \([0-9a-f/]+\) by [0-9a-f]+$/.test(text)),
+    );
+    assert.ok(
+      posts.some((text) => /^arbor\.events\.test by /.test(text)),
+      posts.join(),
+    );
     const forged = await fetch(await program.url, { method: "POST", body: "{}", headers: { "ce-id": "1" } });
     assert.ok(forged.status === 400 || forged.status === 401, String(forged.status));
   } finally {

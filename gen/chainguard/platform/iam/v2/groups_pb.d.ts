@@ -508,9 +508,9 @@ export declare const GroupsService: GenService<{
   /**
    * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
    * such as groups, identities, repositories, roles, role bindings, invites,
-   * account associations or subscriptions. Deletes with the group what does not
-   * count as a child, such as expired invites, and the binding of a root group's
-   * owner if it is the only binding left.
+   * account associations or subscriptions. Also deletes what does not count as a
+   * child, such as expired invites, and a root group's owner binding if it is the
+   * only binding left.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupsService.DeleteGroup
    */
