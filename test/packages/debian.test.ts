@@ -22,7 +22,7 @@ import { walkThrough } from "./walkthrough.js";
 
 const run = promisify(execFile);
 const BUILD = join(PROJECT, "deploy/debian/build.mjs");
-const [OLD, NEW] = ["0.5.0", "1.18.0"];
+const [OLD, NEW] = ["0.5.0", "1.19.0"];
 const SETTINGS = "etc/arbor/arbor.json";
 const UNIT = "usr/lib/systemd/system/arbor.service";
 const TEMPLATE = "usr/lib/systemd/system/arbor@.service";
