@@ -31,23 +31,40 @@ export function testsIn(directory, skipped) {
 
 // All tests start processes by these files; the architecture test finds others.
 const STARTERS = ["child-process", "other-node", "packed"].map((name) => join("test", "support", `${name}.ts`));
+/** All tests start the service in their own process by these. */
+const SERVICE = [join("test", "support", "harness.ts"), join("src", "app", "app.ts"), join("src", "app", "server.ts")];
 const IMPORT = /\bfrom "(\.[^"]+)\.js"/g;
 const known = new Map();
 
 /** Whether a file of `test/` starts processes, itself or by what it imports. */
 export function startsProcesses(path) {
-  if (STARTERS.includes(path)) return true;
-  if (!known.has(path)) {
+  return reaches(path, STARTERS);
+}
+
+/** Whether a file of `test/` starts the service in its own process. */
+export function startsService(path) {
+  return reaches(path, SERVICE);
+}
+
+function reaches(path, targets) {
+  if (targets.includes(path)) return true;
+  const key = `${targets[0]} ${path}`;
+  if (!known.has(key)) {
     // So that a cycle of imports ends.
-    known.set(path, false);
+    known.set(key, false);
     const imports = [...readFileSync(path, "utf8").matchAll(IMPORT)].map(([, name]) =>
       join(dirname(path), `${name}.ts`),
     );
     // Generated files are not TypeScript.
-    const ofTests = imports.filter((name) => name.startsWith(join("test", "")) && existsSync(name));
-    known.set(path, ofTests.some(startsProcesses));
+    const followed = imports.filter(
+      (name) => targets.includes(name) || (name.startsWith(join("test", "")) && existsSync(name)),
+    );
+    known.set(
+      key,
+      followed.some((name) => reaches(name, targets)),
+    );
   }
-  return known.get(path);
+  return known.get(key);
 }
 
 /** About how many seconds the longest files take; all others take about half a second. */

@@ -9,10 +9,10 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { BUILD, buildTests, writeShards } from "./build-tests.mjs";
 import { runShards } from "./run-shards.mjs";
-import { SEPARATE, startsProcesses, testsIn } from "./test-files.mjs";
+import { SEPARATE, startsProcesses, startsService, testsIn } from "./test-files.mjs";
 
-// These start the service, many of them as a process.
-const WHOLE = [
+// With --unit these are left out as well: `npm run check` takes about a minute.
+const LONG_FOLDERS = [
   "app",
   "e2e",
   "contract",
@@ -44,8 +44,8 @@ const runnerOptions = arguments_.filter((argument) => argument.startsWith("--tes
 if (named.length > 0) process.exit(runNamed());
 
 const outputOf = buildTests();
-const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE).filter(
-  (path) => startsProcesses(path) === processes,
+const files = testsIn("test", unit ? [...SEPARATE, ...LONG_FOLDERS] : SEPARATE).filter(
+  (path) => startsProcesses(path) === processes && !(unit && startsService(path)),
 );
 const shards = writeShards(files, PROCESSES, outputOf);
 process.exit(runShards(shards, { concurrency: AT_ONCE, options: limit, outputOf }));
