@@ -132,7 +132,7 @@ export const methodRules: readonly MethodRule[] = [
     ],
   },
   {
-    rule: "everybody may: the uid follows from issuer and subject",
+    rule: "open to all callers: the uid follows from issuer and subject",
     methods: [IdentitiesService.method.lookupIdentity, Identities.method.lookup],
   },
   {
