@@ -133,7 +133,7 @@ describe("commands beside the verbs", () => {
     for (const command of ["architectures", "size", "config"]) {
       const [code, text] = await error(`registry images ${command}`, repo, digest("b"));
       assert.equal(code, 6);
-      assert.match(text, /no registry is set/);
+      assert.match(text, /no registry is configured/);
     }
     assert.equal((await error("registry deployments get", repo))[0], 5);
     const chart = ["--chart", JSON.stringify({ repo: "oci://charts.example/app", source: "https://example.com/app" })];
