@@ -16,6 +16,8 @@ const SOURCES = [
   "proto",
   "scripts",
   "site",
+  "examples",
+  "deploy/kubernetes/README.md",
   "package.json",
   "package-lock.json",
   "tsconfig.json",
