@@ -20,6 +20,9 @@ interface SessionAnswer {
   readonly session: { readonly id: string; readonly renewal: "cookie" | "redirect"; readonly idpId?: string };
 }
 
+/** What a tab tells the others of the same browser. */
+type TabMessage = "signed in" | "signed out";
+
 interface Token {
   readonly text: string;
   readonly staleMs: number;
@@ -54,10 +57,9 @@ class Session {
   readonly #tabs = new BroadcastChannel("arbor-console");
 
   constructor() {
-    // Another tab has signed in or out.
-    this.#tabs.onmessage = () => {
+    this.#tabs.onmessage = ({ data }: MessageEvent<TabMessage>) => {
       this.#token = undefined;
-      void this.#restore();
+      void (data === "signed in" ? this.#followLogin() : this.#restore());
     };
   }
 
@@ -99,14 +101,22 @@ class Session {
     this.#token = undefined;
     localStorage.removeItem(HINT);
     this.#set({ kind: "signed-out", ended: false });
-    this.#tabs.postMessage("signed out");
+    this.#tellTabs("signed out");
+  }
+
+  // Another tab has signed in. What it wrote to localStorage may arrive after its message, and a renewal that began before the
+  // login ends without a session.
+  async #followLogin(): Promise<void> {
+    await this.#renewal?.catch(() => {});
+    await this.#renewOrKeep();
   }
 
   async #restore(): Promise<void> {
-    if (localStorage.getItem(HINT) === null) {
-      this.#set({ kind: "signed-out", ended: false });
-      return;
-    }
+    if (localStorage.getItem(HINT) === null) this.#set({ kind: "signed-out", ended: false });
+    else await this.#renewOrKeep();
+  }
+
+  async #renewOrKeep(): Promise<void> {
     try {
       await this.#renew();
     } catch (error) {
@@ -158,7 +168,7 @@ class Session {
     try {
       await this.#request({ code, codeVerifier: verifier });
       forgetLogin();
-      this.#tabs.postMessage("signed in");
+      this.#tellTabs("signed in");
     } catch (error) {
       if (!(error instanceof SessionError)) {
         // A reload of the page tries again.
@@ -195,6 +205,10 @@ class Session {
       return;
     }
     this.#set({ kind: "signed-out", ended: true });
+  }
+
+  #tellTabs(message: TabMessage): void {
+    this.#tabs.postMessage(message);
   }
 
   #set(state: SessionState): void {
