@@ -1,17 +1,15 @@
 // What docs/api-rules.md says about identity providers.
 import { absent, type CallStep, invalid, precondition, type Rule, rejects, type Step } from "./rule.js";
 
+const requestProvider = (oidc: object) => ({
+  parent: "<freshRoot>",
+  identityProvider: { name: "p", defaultRole: "<viewerRole>", oidc },
+});
+
 const createsProvider: Step = {
   call: "CreateIdentityProvider",
   as: "freshOwner",
-  request: {
-    parent: "<freshRoot>",
-    identityProvider: {
-      name: "p",
-      defaultRole: "<viewerRole>",
-      oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "secret" },
-    },
-  },
+  request: requestProvider({ issuer: "https://login.example", clientId: "id", clientSecret: "secret" }),
   expect: { result: { name: "p", oidc: { clientId: "id", clientSecret: "" } }, text: /^(?!.*secret":"secret)/ },
   keep: { made: "uid" },
 };
@@ -457,14 +455,7 @@ export const identityProviders: readonly Rule[] = [
     says: "a provider needs no secret with PKCE",
     call: "CreateIdentityProvider",
     as: "freshOwner",
-    request: {
-      parent: "<freshRoot>",
-      identityProvider: {
-        name: "p",
-        defaultRole: "<viewerRole>",
-        oidc: { issuer: "https://login.example", clientId: "id", pkceEnabled: true },
-      },
-    },
+    request: requestProvider({ issuer: "https://login.example", clientId: "id", pkceEnabled: true }),
     expect: { result: { oidc: { pkceEnabled: true } } },
   },
   ...mappingApis.flatMap(rulesOfMappings),
